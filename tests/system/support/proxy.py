@@ -1,0 +1,121 @@
+"""A TCP proxy that can cut, refuse and hold back. `up` is from client to server, `down` the other way."""
+import select
+import socket
+import struct
+import threading
+
+
+class Proxy:
+    def __init__(self, target_port, host="127.0.0.1", target_host="127.0.0.1"):
+        self._target = (target_host, target_port)
+        self._host = host
+        self.connections = 0
+        self.bytes = {"up": 0, "down": 0}
+        self._flows = {"up": threading.Event(), "down": threading.Event()}
+        self._watched = None
+        self._pairs = []
+        self._listener = None
+        self.port = 0
+        self.resume("up", "down")
+        self.accept()
+
+    def accept(self):
+        """Listen, again after refuse()."""
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        self._listener = socket.create_server((self._host, self.port), family=family, backlog=64)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, args=(self._listener,), daemon=True).start()
+
+    def refuse(self):
+        """Refuse new connections. The open ones stay."""
+        _shut(self._listener)
+        self._listener.close()
+
+    def cut(self):
+        """Reset every open connection."""
+        pairs, self._pairs = self._pairs, []
+        for each in [one for pair in pairs for one in pair]:
+            _reset(each)
+
+    def down(self):
+        self.refuse()
+        self.cut()
+
+    def pause(self, *directions):
+        """Hold back what goes this way: the connection stays open and silent."""
+        for each in directions:
+            self._flows[each].clear()
+
+    def resume(self, *directions):
+        for each in directions:
+            self._flows[each].set()
+
+    def when_seen(self, marker, action):
+        """Call action once, as soon as a client has sent these bytes and they were passed on."""
+        self._watched = (marker, action)
+
+    def close(self):
+        self.refuse()
+        self.cut()
+
+    def _serve(self, listener):
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            try:
+                server = socket.create_connection(self._target)
+            except OSError:
+                _reset(client)
+                continue
+            self._pairs.append((client, server))
+            for direction, source, sink in (("up", client, server), ("down", server, client)):
+                sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=self._pass, args=(direction, source, sink), daemon=True).start()
+
+    def _pass(self, direction, source, sink):
+        tail = b""
+        try:
+            while True:
+                if not self._flows[direction].wait(0.05) or not select.select([source], [], [], 0.05)[0]:
+                    _must_be_open(source)
+                    continue
+                data = source.recv(65536)
+                while not self._flows[direction].wait(0.05):
+                    _must_be_open(sink)
+                if not data:
+                    break
+                sink.sendall(data)
+                self.bytes[direction] += len(data)
+                tail = self._look(direction, tail + data)
+        except (OSError, ValueError):
+            pass
+        _shut(sink)
+
+    def _look(self, direction, seen):
+        if self._watched and direction == "up" and self._watched[0] in seen:
+            (_, action), self._watched = self._watched, None
+            action()
+        return seen[-1024:]
+
+
+def _must_be_open(one):
+    if one.fileno() < 0:
+        raise OSError("closed")
+
+
+def _reset(one):
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    except OSError:
+        pass
+    one.close()
+
+
+def _shut(one):
+    try:
+        one.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
