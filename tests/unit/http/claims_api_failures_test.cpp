@@ -1,7 +1,5 @@
 // Calls that reach no claims system, for its reasons or for ours.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,30 +9,13 @@
 
 #include "claimq/failure.hpp"
 #include "driving.hpp"
+#include "no_descriptor_left.hpp"
 #include "scripted_server.hpp"
 
 namespace claimq::http::test {
 namespace {
 
 const std::string created = "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}";
-
-// For the life of this object the process can open no further descriptor. The sanitizers need one to look at a type
-// they have not met: call what is tested once before.
-class NoDescriptorLeft {
-public:
-    NoDescriptorLeft() {
-        EXPECT_EQ(Failure(ExitStatus::usage, "met").status(), ExitStatus::usage);
-        ::getrlimit(RLIMIT_NOFILE, &before_);
-        const rlimit none{0, before_.rlim_max};
-        EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-    }
-    ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-    NoDescriptorLeft(const NoDescriptorLeft&) = delete;
-    NoDescriptorLeft& operator=(const NoDescriptorLeft&) = delete;
-
-private:
-    rlimit before_{};
-};
 
 class Environment {
 public:
@@ -67,7 +48,7 @@ TEST(ClaimsApiFailure, NameThatCannotBe) {
 
 TEST(ClaimsApiFailure, LocalhostIsFoundOnEitherAddress) {
     Recorder recorder(created);
-    const ScriptedServer server(recorder.script());  // listens on 127.0.0.1 only; localhost is ::1 first
+    const ScriptedServer server(recorder.script());  // listens on 127.0.0.1 only; localhost is ::1 too
     const auto api = api_for("http://localhost" + server.address().substr(9));
     EXPECT_EQ(text_of(call(*api)), "201");
 }
