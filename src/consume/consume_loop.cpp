@@ -209,7 +209,8 @@ void ConsumeLoop::start_calls() {
 
 bool ConsumeLoop::may_call() const {
     if (store_is_down_ || calls_are_over_) return false;
-    return phase_ == Phase::consuming || now_ + options_.timeout < over_by_;  // else it might not be finished in time
+    // Else it might not be finished in time. `now_` may be seconds old: a commit can take that long.
+    return phase_ == Phase::consuming || waiter_.now() + options_.timeout < over_by_;
 }
 
 void ConsumeLoop::adapt(const FinishedCall& call, int were_in_flight) {
@@ -317,7 +318,7 @@ void ConsumeLoop::end(ExitStatus status) {
     status_ = gravest(status_, status);
     if (phase_ != Phase::consuming) return;
     phase_ = Phase::draining;
-    drained_by_ = now_ + options_.timeout;
+    drained_by_ = waiter_.now() + options_.timeout;  // which this turn's calls need in full, see may_call()
     over_by_ = drained_by_ + settling_time;
     channel_.cancel();
     channel_.flush(now_);  // before anything goes back, else the broker would deliver it to us again

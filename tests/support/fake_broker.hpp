@@ -197,6 +197,8 @@ private:
         session.unacked.emplace(tag, message);
         most_unacked_ = std::max(most_unacked_, session.unacked.size());
         say(session, from_broker::Deliver{tag, message});
+        witness_.saw({Effect::handed_over, session.process, message.message_id, message.number, Settlement::ack,
+                      message.redelivered});
     }
 
     FakeClock& clock_;

@@ -42,8 +42,9 @@ public:
 
     [[nodiscard]] std::vector<ChannelEvent> turn(TimePoint now) override {
         process_.step();
+        last_lost_ = told_lost_;
         session_ ? read(now) : connect(now);
-        if (!session_) last_lost_ = number_;  // a loss goes out with these events at the latest
+        if (!session_) told_lost_ = number_;  // goes out with these events at the latest
         return std::exchange(events_, {});
     }
 
@@ -183,7 +184,8 @@ private:
     int fd_;
     std::shared_ptr<Session> session_;
     std::uint64_t number_ = 0;     // of the channel
-    std::uint64_t last_lost_ = 0;  // channels up to this one are known to be gone
+    std::uint64_t told_lost_ = 0;  // channels up to this one are told to be gone
+    std::uint64_t last_lost_ = 0;  // and these were so before the last turn
     std::optional<TimePoint> retry_at_ = TimePoint::min();
     std::optional<TimePoint> connected_at_;
     Milliseconds pause_ = first_pause;

@@ -92,7 +92,7 @@ private:
     // ---- commit
 
     void commit(TimePoint now) {
-        clock_.advance(std::exchange(store_.commit_takes, Milliseconds{0}));
+        take_time(std::exchange(store_.commit_takes, Milliseconds{0}));
         if (store_.broken) return break_for_good("disk full");
         if (clock_.now() < store_.busy_until) return is_busy(now);
         busy_since_.reset();
@@ -112,6 +112,12 @@ private:
             claims_.erase(ticket);
             events_.emplace_back(inbox_event::Admitted{ticket, Admission::done_other_body});
         }
+    }
+
+    void take_time(Milliseconds time) {
+        if (time == Milliseconds{0}) return;
+        process_.sleep ? process_.sleep(time) : clock_.advance(time);
+        process_.step();
     }
 
     void write(const Record& record) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "claimq/answer.hpp"
+#include "claimq/clock.hpp"
 #include "claimq/delivery.hpp"
 #include "claimq/settlement.hpp"
 
@@ -15,6 +16,7 @@ namespace claimq::fake {
 
 enum class Effect {
     connected,
+    handed_over,     // a message to a session, by the broker
     delivered,       // read by the consumer
     lock_taken,      // on the id, in the store
     call_begun,      // `answer` is what the claims system will say
@@ -46,6 +48,7 @@ struct Happened {
 [[nodiscard]] constexpr std::string_view name(Effect effect) {
     switch (effect) {
         case Effect::connected: return "connected";
+        case Effect::handed_over: return "handed over";
         case Effect::delivered: return "delivered";
         case Effect::lock_taken: return "lock taken";
         case Effect::call_begun: return "call begun";
@@ -111,6 +114,7 @@ public:
         if (doomed_) throw Died{};
     }
     std::function<void()> at_step;
+    std::function<void(Milliseconds)> sleep;  // in the disk's hands, say; nothing: the whole world stands by
 
 private:
     int number_;

@@ -152,6 +152,35 @@ TEST_F(End, ACallThatCouldNotFinishInTimeIsNotStarted) {
     EXPECT_EQ(queued(), 1U);
 }
 
+TEST_F(End, ASignalDuringASlowCommitCutsNoCallShort) {
+    run_for(60s);
+    options_.timeout = 1s;
+    always(answers(201, 500ms));
+    publish("a");
+    publish("b");
+    world_.store.commit_takes = 4s;
+    at(2s, [this] { stop(); });
+    EXPECT_EQ(run(), ExitStatus::ok);
+    EXPECT_EQ(calls("b"), 1);
+    EXPECT_EQ(acked(), 2U);
+}
+
+TEST_F(End, AnAnswerThatCameDuringASlowCommitAtTheEndIsNotThrownAway) {
+    run_for(60s);
+    options_.timeout = 1s;
+    world_.claims.plan = [](const Request& request) {
+        return answers(201, request.id == "c1" ? 10ms : request.id == "c2" ? 500ms : 600ms);
+    };
+    publish_many(3);
+    at(300ms, [this] { stop(); });
+    world_.witness.tell([this](const fake::Happened& one) {  // c2 and c3 are in flight
+        if (text_of(one) == "call ended c2 201") world_.store.commit_takes = 4s;
+    });
+    EXPECT_EQ(run(), ExitStatus::ok);
+    EXPECT_EQ(acked(), 3U);
+    EXPECT_EQ(total_calls(), 3);
+}
+
 TEST_F(End, AProcessedIdThatArrivesBeforeCancelOkIsAcked) {
     run_for(1s);
     slow_cancel(500ms);
