@@ -70,9 +70,10 @@ class Proxy:
             except OSError:
                 _reset(client)
                 continue
-            self._pairs.append((client, server))
+            for each in (client, server):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._pairs.append((client, server))  # from here on cut() may close them
             for direction, source, sink in (("up", client, server), ("down", server, client)):
-                sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self._pass, args=(direction, source, sink), daemon=True).start()
 
     def _pass(self, direction, source, sink):
