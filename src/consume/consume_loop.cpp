@@ -209,8 +209,8 @@ void ConsumeLoop::start_calls() {
 
 bool ConsumeLoop::may_call() const {
     if (store_is_down_ || calls_are_over_) return false;
-    // Else it might not be finished in time. `now_` may be seconds old: a commit can take that long.
-    return phase_ == Phase::consuming || waiter_.now() + options_.timeout < over_by_;
+    // Else it might not be finished and recorded in time. `now_` may be seconds old: a commit can take that long.
+    return phase_ == Phase::consuming || waiter_.now() + options_.timeout + settling_time / 2 < over_by_;
 }
 
 void ConsumeLoop::adapt(const FinishedCall& call, int were_in_flight) {

@@ -43,7 +43,9 @@ class Outcomes : public ConsumeTest, public testing::WithParamInterface<std::tup
 TEST_P(Outcomes, AreSettledByTheTable) {
     const auto& [row, redelivered] = GetParam();
     const auto expected = redelivered == Redelivered::yes ? row.redelivered : row.first;
-    world_.claims.plan = [&plan = row.plan](const Request& request) { return request.attempt == 1 ? plan : answers(201); };
+    world_.claims.plan = [&plan = row.plan](const Request& request) {
+        return request.attempt == 1 ? plan : answers(201);
+    };
     publish("a", "{}", redelivered);
 
     EXPECT_EQ(run(), ExitStatus::ok);
