@@ -13,7 +13,7 @@ namespace {
 constexpr Milliseconds settling_time{2'000};  // after the last call: recording, settling, cancel-ok
 constexpr Milliseconds end_bound{4'500};      // after the last call: settling and closing
 constexpr Milliseconds depth_interval{20};
-// A quorum queue counts what was requeued only a moment later (3.10: 0.1 s), so its 0 is not believed right after one.
+// A quorum queue counts what was requeued only a moment later (3.10: 0.1 s), so it is not asked right after one.
 constexpr Milliseconds requeue_shows_after{500};
 // Consumers on one store meet at their commits; only what lasts is worth a line.
 constexpr Milliseconds outage_worth_telling{5'000};
@@ -100,9 +100,8 @@ void ConsumeLoop::on(channel_event::Delivered& event) {
 // What was delivered since the question may have been requeued after the broker had counted.
 void ConsumeLoop::on(channel_event::Depth& depth) {
     depth_asked_ = false;
-    ask_depth_at_ = now_ + depth_interval;
-    const bool counts_requeues = now_ >= requeued_at_ + requeue_shows_after;
-    if (depth.ready == 0 && !delivered_since_asked_ && counts_requeues) end(ExitStatus::ok);
+    ask_depth_at_ = std::max(ask_depth_at_, now_ + depth_interval);
+    if (depth.ready == 0 && !delivered_since_asked_) end(ExitStatus::ok);
 }
 
 void ConsumeLoop::on(channel_event::Cancelled&) { cancelled_ = calls_are_over_ = true; }
@@ -272,7 +271,7 @@ void ConsumeLoop::settle(Ticket ticket, Held& held, Settlement settlement) {
     const bool handed_back = settlement == Settlement::hand_back;
     if (!handed_back) totals_.count(held.result.outcome, settlement);
     if (!held.tag_is_void) channel_.settle(held.delivery.tag, settlement);
-    if (settlement == Settlement::requeue) requeued_at_ = now_;
+    if (settlement == Settlement::requeue) ask_depth_at_ = now_ + requeue_shows_after;
     // The claims system's own words stay in the store: they may hold a piece of the claim.
     const auto reason = held.result.status == 0 ? std::string_view(held.result.reason) : std::string_view{};
     log_.say(handed_back ? LogLevel::debug : LogLevel::info, handed_back ? "handed back" : name(held.result.outcome),

@@ -111,7 +111,6 @@ private:
     bool calls_are_over_ = false;  // no further call is started in this run
     TimePoint ask_depth_at_{};     // for until_empty
     bool depth_asked_ = false;
-    TimePoint requeued_at_ = TimePoint::min();
     bool delivered_since_asked_ = false;
     std::string trouble_;  // the last that was heard of the connection
     ExitStatus status_ = ExitStatus::ok;

@@ -72,6 +72,22 @@ TEST_F(UntilEmpty, WhatAQuorumQueueCountsOnlyLaterIsNotForgotten) {
     EXPECT_EQ(queued(), 0U);
 }
 
+// Asked right after the requeues the queue would say 0; when that is read at last, they are long queued again.
+TEST_F(UntilEmpty, WhatItCountedTooEarlyIsNotBelievedLaterEither) {
+    world_.broker.requeue_takes = 300ms;
+    bool is_delayed = false;
+    world_.broker.latency.to_client = [&] {  // the first thing that is said after the last requeue
+        if (is_delayed || times("settled c3 requeue") == 0) return 1ms;
+        is_delayed = true;
+        return 1000ms;
+    };
+    always(fails(CallFailure::refused));
+    publish_many(3);
+    EXPECT_EQ(run(), ExitStatus::ok);
+    EXPECT_EQ(dead(), 3U);
+    EXPECT_EQ(queued(), 0U);
+}
+
 TEST_F(UntilEmpty, AConnectionLostWithTheQuestionOpenIsAskedAgain) {
     world_.broker.latency.to_broker = [] { return 50ms; };
     at(20ms, [this] { lose_connection(); });
