@@ -58,6 +58,9 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.when == "call":
         item.passed = report.passed
+        for lab in {name: one for name, one in item.funcargs.items() if isinstance(one, Lab)}.values():
+            if report.failed:
+                report.sections.append(("what the lab knows", lab.story()))
 
 
 @pytest.fixture(scope="session")

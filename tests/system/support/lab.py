@@ -59,6 +59,16 @@ class Lab:
         self._closing.append(closable)
         return closable
 
+    def story(self):
+        """All that helps to understand a failed test: each program's words, the calls, what is left in the queues."""
+        parts = [running.story() for running in self._started]
+        parts.append(f"calls: {self.claims.calls_by_id()}")
+        try:
+            parts.append(f"queues [ready, unacked, consumers]: {self.mq.broker.queues(self.mq.name)}")
+        except Exception as error:  # the broker may be what the test took away
+            parts.append(f"queues: {error!r}")
+        return "\n".join(parts)
+
     def close(self):
         for running in self._started:
             if running.alive():

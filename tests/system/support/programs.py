@@ -11,6 +11,7 @@ BIN = os.path.abspath(os.environ.get("CLAIMQ_BIN_DIR") or os.path.join(HERE, "..
 KEPT = ("PATH", "LANG", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "ThreadSanitizer")
 RUN_BOUND = 90
+MOST_SHOWN = 20_000  # characters of an output in a failed test's story
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")  # execs: nothing we start outlives us, however we end
 
 
@@ -110,6 +111,11 @@ class Running:
     def command_line(self):
         with open(f"/proc/{self.pid}/cmdline", "rb") as cmdline:
             return cmdline.read()
+
+    def story(self):
+        """What it has said so far, the end of it when that is long."""
+        return repr(Done(self.command, self._process.poll(), self.out()[-MOST_SHOWN:], self.err()[-MOST_SHOWN:],
+                         time.monotonic() - self._started))
 
     def _done(self, status):
         status = 128 - status if status is not None and status < 0 else status
