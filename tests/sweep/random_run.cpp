@@ -47,8 +47,11 @@ private:
         if (dice_.percent(30)) broker.requeue_takes = 100ms;
         const auto usual = dice_.between(0ms, 5ms);
         const int spikes = dice_.percent(30) ? dice_.between(1, 10) : 0;
+        // A depth that is asked for right behind a requeue that took long does not count it where counting is late,
+        // too; then a drained run may leave a claim queued.
         const auto latency = [this, usual, spikes] {
-            return !is_well_ && wire_.percent(spikes) ? wire_.between(0ms, 3s) : usual;
+            const bool quiet = is_well_ && simulation_.world.broker.requeue_takes > 0ms;
+            return !quiet && wire_.percent(spikes) ? wire_.between(0ms, 3s) : usual;
         };
         broker.latency = {latency, latency};
         simulation_.world.claims.plan = [this](const fake::Request& request) { return answer(request); };
@@ -202,7 +205,9 @@ private:
         options.until_empty = true;
         options.policy.stop_on.clear();
         simulation_.start(0, options);
-        if (simulation_.run()) simulation_.checker.drained();
+        if (!simulation_.run()) return;
+        simulation_.checker.drained();
+        if (simulation_.last_status != ExitStatus::ok) simulation_.checker.violation("a run without trouble failed");
     }
 
     Dice dice_;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr auto silent = static_cast<LogLevel>(-1);
 constexpr int most_resumes = 400'000;
+constexpr std::chrono::seconds longest_end{5};  // beyond the time for calls in flight: SPEC §6
 
 bool is_traced() { return std::getenv("CLAIMQ_SWEEP_TRACE") != nullptr; }
 
@@ -41,6 +42,11 @@ private:
 struct Simulation::Consumer {
     Consumer(int place, int number, consume::Options with)
         : consumer(place), process(number), options(std::move(with)) {}
+
+    // No loop can help the time that it sleeps meanwhile; main's alarm ends such a process.
+    void has_to_end_within(Milliseconds time, TimePoint now) {
+        ends_by = std::min(ends_by, std::max(now, asleep_until) + time);
+    }
 
     int consumer;
     fake::Process process;
@@ -77,7 +83,8 @@ int Simulation::start(int consumer, const consume::Options& options, std::functi
     consumers_.push_back(std::make_unique<Consumer>(consumer, ++last_process_, options));
     auto& one = *consumers_.back();
     one.then = std::move(then);
-    one.options.on_ending = [this, &one](Milliseconds time) { one.ends_by = world.clock.now() + time; };
+    one.options.on_ending = [this, &one](Milliseconds time) { one.has_to_end_within(time, world.clock.now()); };
+    if (options.max_time) one.has_to_end_within(*options.max_time + options.timeout + longest_end, world.clock.now());
     checker.started(one.process.number(), one.options);
     one.process.at_step = [this, &one] {
         if (preempt_percent > 0 && dice.percent(preempt_percent))
@@ -92,7 +99,7 @@ int Simulation::start(int consumer, const consume::Options& options, std::functi
 // In the middle of a turn; the others go on.
 void Simulation::sleep(Consumer& one, Milliseconds time) {
     one.asleep_until = world.clock.now() + time;
-    if (one.ends_by != fake::never) one.ends_by += time;  // no loop can help it; main's alarm ends the process
+    if (one.ends_by != fake::never) one.ends_by += time;
     one.running->yield();
     one.asleep_until = {};
 }
@@ -119,6 +126,7 @@ void Simulation::signal(int consumer) {
     auto* one = of(consumer);
     if (one == nullptr) return;
     one->signalled = true;
+    one->has_to_end_within(one->options.timeout + longest_end, world.clock.now());
     if (one->seams) one->seams->stop.signal();
 }
 
@@ -193,7 +201,8 @@ void Simulation::resume(Consumer& one) {
 
 void Simulation::bury(Consumer& one) {
     const auto number = one.process.number();
-    if (one.status && world.clock.now() > one.ends_by) checker.violation("ended later than it had said");
+    if (one.status && world.clock.now() > one.ends_by) checker.violation("ended later than it has to");
+    if (one.status) last_status = *one.status;
     one.status ? checker.ended(number, *one.status) : checker.died(number);
     one.seams.reset();
     const auto then = std::move(one.then);

@@ -28,6 +28,7 @@ public:
     int preempt_percent = 0;  // at each step of a process
     fake::Loss loss_at_death;
     std::size_t most_written_at_once = fake::Loss::all;
+    ExitStatus last_status = ExitStatus::ok;  // of the process that ended last by itself
 
     void publish(const std::string& message_id, const std::string& id, const std::string& body,
                  Redelivered redelivered);
