@@ -181,7 +181,7 @@ void PublishRun::give_up(ExitStatus status, const std::string& why) {
     pending_.clear();
 }
 
-void PublishRun::close(ClosedPublish publish) {
+void PublishRun::close(const ClosedPublish& publish) {
     if (publish.result != PublishResult::confirmed) status_ = gravest(status_, ExitStatus::refused);
     report_.closed(publish, waiter_.now());
 }

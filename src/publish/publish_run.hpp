@@ -64,7 +64,7 @@ private:
     [[nodiscard]] bool outcome_is_unknown() const;
     void check_patience();
     void give_up(ExitStatus status, const std::string& why);
-    void close(ClosedPublish publish);
+    void close(const ClosedPublish& publish);
     [[nodiscard]] bool may_go_on() const;
     void wait();
 
