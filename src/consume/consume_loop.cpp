@@ -87,6 +87,7 @@ void ConsumeLoop::on(channel_event::Consuming&) { log_.say(LogLevel::debug, "con
 
 void ConsumeLoop::on(channel_event::Delivered& event) {
     delivered_since_asked_ = true;
+    empty_answers_ = 0;
     auto id = id_of(event.delivery);
     const auto ticket = in_hand_.add(std::move(event.delivery), std::move(id));
     auto& held = *in_hand_.find(ticket);
@@ -97,14 +98,17 @@ void ConsumeLoop::on(channel_event::Delivered& event) {
     inbox_.admit(ticket, held.id, held.delivery.body);
 }
 
-// What was delivered since the question may have been requeued after the broker had counted.
+// RabbitMQ's answer overtakes deliveries that are on their way to the channel (rabbit_channel waits for the queue's
+// answer alone); they come before the answer to a second question. What was delivered since the question may have been
+// requeued after the broker had counted.
 void ConsumeLoop::on(channel_event::Depth& depth) {
     depth_asked_ = false;
-    ask_depth_at_ = std::max(ask_depth_at_, now_ + depth_interval);
-    if (depth.ready == 0 && !delivered_since_asked_) end(ExitStatus::ok);
+    empty_answers_ = depth.ready == 0 && !delivered_since_asked_ ? empty_answers_ + 1 : 0;
+    if (empty_answers_ == 2) return end(ExitStatus::ok);
+    if (empty_answers_ == 0) ask_depth_at_ = std::max(ask_depth_at_, now_ + depth_interval);
 }
 
-void ConsumeLoop::on(channel_event::Cancelled&) { cancelled_ = calls_are_over_ = true; }
+void ConsumeLoop::on(channel_event::Cancelled&) { cancelled_ = true; }
 
 void ConsumeLoop::on(channel_event::Notice& notice) { log_.warning(notice.text); }
 
@@ -119,6 +123,7 @@ void ConsumeLoop::on(channel_event::Lost& lost) {
     log_.warning("connection to the broker lost: " + lost.reason);
     trouble_ = lost.reason;
     depth_asked_ = false;
+    empty_answers_ = 0;
     if (phase_ == Phase::draining && !in_hand_.empty()) status_ = gravest(status_, ExitStatus::unavailable);
     std::vector<Ticket> dropped;
     for (auto& [ticket, held] : in_hand_) {
@@ -203,6 +208,7 @@ void ConsumeLoop::start_calls() {
     }
     // At the end what finds no room is handed back; what does, because it came before cancel-ok, has been called above.
     if (phase_ != Phase::draining) return;
+    if (cancelled_) calls_are_over_ = true;
     for (const auto ticket : std::exchange(ready_, {})) release_and_settle(ticket, Settlement::hand_back);
 }
 

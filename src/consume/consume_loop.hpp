@@ -112,7 +112,8 @@ private:
     TimePoint ask_depth_at_{};     // for until_empty
     bool depth_asked_ = false;
     bool delivered_since_asked_ = false;
-    std::string trouble_;  // the last that was heard of the connection
+    int empty_answers_ = 0;  // in a row, with no delivery between
+    std::string trouble_;    // the last that was heard of the connection
     ExitStatus status_ = ExitStatus::ok;
     Totals totals_;
 };

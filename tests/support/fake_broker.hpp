@@ -1,6 +1,7 @@
 // claim.in and claim.dead as RabbitMQ keeps them: at most `prefetch` deliveries of a session are unacked; what is
 // requeued, or unacked when its session ends, comes back at its old place flagged redelivered; a reject without requeue
-// goes to claim.dead; a tag that is not (any more) unacked on its channel is a protocol error and closes the channel.
+// goes to claim.dead; the answer to a question for the depth overtakes deliveries; a tag that is not (any more) unacked
+// on its channel is a protocol error and closes the channel.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -134,10 +135,16 @@ private:
         }
         witness_.saw(happened);
     }
+    // The channel's process waits for the queue's answer alone (rabbit_amqqueue:stat is a call), so what the queue has
+    // sent it to deliver meanwhile goes out after the answer.
     void on(Session& session, const to_broker::AskDepth&) {
         const auto ready =
             std::ranges::count_if(ready_, [now = clock_.now()](const auto& one) { return one.second.ready_at <= now; });
-        say(session, from_broker::Depth{static_cast<std::uint64_t>(ready)});
+        const auto under_way = std::exchange(session.deliveries_under_way, 0);
+        const auto overtaken = session.under_way_since == clock_.now() ? under_way : 0;
+        if (session.client_gone) return;
+        session.to_client.put_before(overtaken, from_broker::Depth{static_cast<std::uint64_t>(ready)},
+                                     clock_.now() + latency.to_client());
     }
     void on(Session& session, const to_broker::Cancel&) {
         session.consuming = false;
@@ -196,6 +203,8 @@ private:
         const auto tag = ++session.last_tag;
         session.unacked.emplace(tag, message);
         most_unacked_ = std::max(most_unacked_, session.unacked.size());
+        if (std::exchange(session.under_way_since, clock_.now()) != clock_.now()) session.deliveries_under_way = 0;
+        ++session.deliveries_under_way;
         say(session, from_broker::Deliver{tag, message});
         witness_.saw({Effect::handed_over, session.process, message.message_id, message.number, Settlement::ack,
                       message.redelivered});

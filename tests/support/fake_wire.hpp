@@ -57,6 +57,13 @@ public:
         if (!frames_.empty()) arrives = std::max(arrives, frames_.back().first);
         frames_.emplace_back(arrives, std::move(frame));
     }
+    // Before the last `overtaken` frames.
+    void put_before(std::size_t overtaken, Frame frame, TimePoint arrives) {
+        const auto at = frames_.end() - static_cast<std::ptrdiff_t>(std::min(overtaken, frames_.size()));
+        if (at != frames_.begin()) arrives = std::max(arrives, std::prev(at)->first);
+        if (at != frames_.end()) arrives = std::min(arrives, at->first);
+        frames_.emplace(at, arrives, std::move(frame));
+    }
     [[nodiscard]] TimePoint next() const { return frames_.empty() ? never : frames_.front().first; }
     [[nodiscard]] std::optional<Frame> take(TimePoint now) {
         if (frames_.empty() || next() > now) return std::nullopt;
@@ -82,6 +89,8 @@ struct Session {
     bool client_gone = false;   // nobody reads or writes at the other end any more
     TimePoint ends_at = never;  // when the broker notices that
     std::uint64_t last_tag = 0;
+    std::size_t deliveries_under_way = 0;  // from the queue to the channel, with the time when they set out
+    TimePoint under_way_since{};
     std::map<std::uint64_t, Message> unacked;
     Pipe<FromBroker> to_client;
     Pipe<ToBroker> to_broker;

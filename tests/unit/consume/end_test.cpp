@@ -119,6 +119,16 @@ TEST_F(End, ADeliveryBeforeCancelOkIsCalledIfThereIsRoom) {
     EXPECT_EQ(acked(), 1U);
 }
 
+TEST_F(End, ADeliveryThatIsReadTogetherWithCancelOkIsCalledIfThereIsRoom) {
+    run_for(1s);
+    std::size_t said = 0;
+    world_.broker.latency.to_client = [&] { return ++said == 1 ? 10ms : 1ms; };
+    at(998ms, [this] { publish("a"); });
+    EXPECT_EQ(run(), ExitStatus::ok);
+    EXPECT_EQ(calls("a"), 1);
+    EXPECT_EQ(acked(), 1U);
+}
+
 TEST_F(End, ADeliveryBeforeCancelOkIsHandedBackIfThereIsNoRoom) {
     run_for(1s);
     slow_cancel(500ms);

@@ -50,6 +50,17 @@ TEST_F(UntilEmpty, WhatComesWhileTheDepthIsAskedForIsProcessed) {
     EXPECT_EQ(acked(), 5U);
 }
 
+// With the two acks the queue sends b and c on their way; then it is asked, and its answer comes before them.
+TEST_F(UntilEmpty, AnAnswerThatHasOvertakenDeliveriesEndsNothing) {
+    options_.prefetch = 2;
+    options_.concurrency = 1;
+    always(answers(201, 100ms));
+    for (const char* id : {"a", "a", "b", "c"}) publish(id);
+    EXPECT_EQ(run(), ExitStatus::ok);
+    EXPECT_EQ(acked(), 4U);
+    EXPECT_EQ(queued(), 0U);
+}
+
 // The broker counts while all of them are on their way to us; before its answer is read they have failed and are queued
 // again.
 TEST_F(UntilEmpty, ADepthThatIsOvertakenByRequeuesEndsNothing) {
