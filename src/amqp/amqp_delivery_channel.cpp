@@ -101,6 +101,7 @@ void AmqpDeliveryChannel::read(TimePoint now) {
 
 void AmqpDeliveryChannel::on(Incoming said, TimePoint now) {
     if (auto* deliver = std::get_if<incoming::Deliver>(&said)) {
+        unsettled_.insert(unsettled_.end(), deliver->tag);
         events_.emplace_back(channel_event::Delivered{{{channel_number_, deliver->tag},
                                                        deliver->redelivered,
                                                        std::move(deliver->message_id),
@@ -149,27 +150,25 @@ void AmqpDeliveryChannel::flush(TimePoint now) {
 
 void AmqpDeliveryChannel::write_settlements() {
     while (!noted_.empty() && connection_->takes(settlement_size * settlements_at_once)) {
-        const auto count = std::min(noted_.size(), settlements_at_once);
-        for (std::size_t at = 0; at < count; ++at) {
-            write(noted_.front());
-            noted_.pop_front();
-        }
+        const auto end = noted_.begin() + static_cast<std::ptrdiff_t>(std::min(noted_.size(), settlements_at_once));
+        for (const auto& frame : plan_settlements(unsettled_, {noted_.begin(), end})) write(frame);
+        noted_.erase(noted_.begin(), end);
     }
 }
 
-void AmqpDeliveryChannel::write(const Noted& noted) {
-    switch (noted.settlement) {
+void AmqpDeliveryChannel::write(const SettlementFrame& frame) {
+    switch (frame.settlement) {
         case Settlement::ack: {
-            amqp_basic_ack_t ack{noted.tag, 0};
+            amqp_basic_ack_t ack{frame.tag, frame.multiple == Multiple::yes};
             return connection_->send_method(AMQP_BASIC_ACK_METHOD, &ack);
         }
         case Settlement::requeue:
         case Settlement::dead_letter: {
-            amqp_basic_reject_t reject{noted.tag, noted.settlement == Settlement::requeue};
+            amqp_basic_reject_t reject{frame.tag, frame.settlement == Settlement::requeue};
             return connection_->send_method(AMQP_BASIC_REJECT_METHOD, &reject);
         }
         case Settlement::hand_back: {
-            amqp_basic_nack_t nack{noted.tag, 0, 1};
+            amqp_basic_nack_t nack{frame.tag, 0, 1};
             return connection_->send_method(AMQP_BASIC_NACK_METHOD, &nack);
         }
     }
@@ -185,6 +184,7 @@ void AmqpDeliveryChannel::cancel() {
 void AmqpDeliveryChannel::lose(const std::string& reason, TimePoint now) {
     connection_.reset();
     noted_.clear();
+    unsettled_.clear();
     depth_asked_ = cancel_to_write_ = false;
     try_again(now);
     events_.emplace_back(channel_event::Lost{reason});

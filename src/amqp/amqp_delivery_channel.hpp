@@ -1,9 +1,9 @@
 // The consumer's channel on rabbitmq-c, with reconnecting.
 #pragma once
-#include <deque>
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "amqp/connection.hpp"
 #include "amqp/connector.hpp"
 #include "amqp/dead_letter_check.hpp"
+#include "amqp/settlement_plan.hpp"
 #include "claimq/delivery_channel.hpp"
 
 namespace claimq::amqp {
@@ -36,17 +37,13 @@ public:
     void close() noexcept;  // says goodbye, briefly; what is unacked goes back to its queue
 
 private:
-    struct Noted {
-        std::uint64_t tag;
-        Settlement settlement;
-    };
     void connect(TimePoint now);
     void consuming(Prepared prepared);
     void refused(const Failure& failure, Retry retry, TimePoint now);
     void read(TimePoint now);
     void on(Incoming said, TimePoint now);
     void write_settlements();
-    void write(const Noted& noted);
+    void write(const SettlementFrame& frame);
     void lose(const std::string& reason, TimePoint now);
     void try_again(TimePoint now);
 
@@ -61,7 +58,8 @@ private:
     bool cancelled_ = false;  // by us
     bool cancel_to_write_ = false;
     bool depth_asked_ = false;
-    std::deque<Noted> noted_;
+    std::vector<NotedSettlement> noted_;
+    std::set<std::uint64_t> unsettled_;  // the tags of this channel that no frame has settled yet
     std::vector<ChannelEvent> events_;
     std::minstd_rand random_{std::random_device{}()};
 };
