@@ -9,7 +9,7 @@
 namespace claimq::cli {
 
 void PollWaiter::wait(std::span<const Watch> watches) {
-    constexpr std::int64_t longest = 3'600'000;  // an hour: poll counts in int
+    constexpr std::chrono::nanoseconds longest = std::chrono::hours{1};
     std::array<pollfd, 8> entries{};
     assert(watches.size() <= entries.size());
     nfds_t count = 0;
@@ -20,9 +20,11 @@ void PollWaiter::wait(std::span<const Watch> watches) {
     }
     const auto now = Clock::now();
     // A `due` long past must not be subtracted from: TimePoint::min() is "at once".
-    const auto left = due <= now ? Clock::duration::zero() : due - now;
-    const auto timeout = std::min<std::int64_t>(std::chrono::ceil<Milliseconds>(left).count(), longest);
-    poll(entries.data(), count, static_cast<int>(timeout));  // a signal ends it early, which is as good as a turn
+    const auto left =
+        due <= now ? std::chrono::nanoseconds::zero() : std::min<std::chrono::nanoseconds>(due - now, longest);
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+    const timespec timeout{seconds.count(), (left - seconds).count()};
+    ppoll(entries.data(), count, &timeout, nullptr);  // a signal ends it early, which is as good as a turn
 }
 
 }  // namespace claimq::cli

@@ -1,6 +1,7 @@
 // The tickets of this process, in a queue per lock byte: its first has the id or asks for it, the others wait behind
 // it.
 #pragma once
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ public:
     void add(Ticket, std::string_view id, std::string_view body);
     [[nodiscard]] Claim* find(Ticket);
     [[nodiscard]] Claim& at(Ticket);
+    [[nodiscard]] std::size_t size() const noexcept { return claims_.size(); }
 
     // Takes it out of its queue. After the last one the byte is free; else it is the next one's turn, still under the
     // same lock.

@@ -1,5 +1,6 @@
 // What goes to disk with the next commit, and is answered after it.
 #pragma once
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,8 @@ public:
     void add(Record);
     void add_other_body(Ticket);
     void drop_other_body(Ticket);
-    [[nodiscard]] bool empty() const noexcept { return records_.empty() && other_bodies_.empty(); }
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return records_.size() + other_bodies_.size(); }
 
     // All of it in one transaction and one flush, some of what retention deletes with it. May be a commit of nothing.
     // When it throws, nothing is written and all is still pending.

@@ -12,6 +12,7 @@
 #include "store/busy_spell.hpp"
 #include "store/claim_tables.hpp"
 #include "store/claims_in_hand.hpp"
+#include "store/gathering.hpp"
 #include "store/pending_writes.hpp"
 #include "store/retention.hpp"
 #include "store/sqlite.hpp"
@@ -36,6 +37,7 @@ public:
     [[nodiscard]] Watch watch() const override;
 
 private:
+    [[nodiscard]] TimePoint commit_due() const;
     [[nodiscard]] bool due(TimePoint now) const;
     void work(TimePoint now);
     [[nodiscard]] bool has_to_commit(TimePoint now) const;
@@ -52,6 +54,7 @@ private:
     Retention retention_;
     ClaimsInHand in_hand_;
     PendingWrites pending_;
+    Gathering gathering_;
     Admissions admissions_;
     WatchedFiles files_;
     BusySpell spell_;
@@ -66,6 +69,7 @@ SqliteInbox::SqliteInbox(SqlitePtr db, const std::filesystem::path& path, const 
       retention_(db_.get(), options.retention, options.wall_clock),
       in_hand_(path_ + "-inflight"),
       pending_(db_.get(), tables_, in_hand_, options.wall_clock),
+      gathering_(options.gather_at_most),
       admissions_(db_.get(), tables_, in_hand_, pending_) {
     files_.add(path);  // as the user names it: a link that leads elsewhere now has swapped the store, too
     // The -wal and the -shm file are there, and the same ones, for as long as one connection is open.
@@ -98,6 +102,7 @@ void SqliteInbox::release(Ticket ticket) {
 }
 
 std::vector<InboxEvent> SqliteInbox::turn(TimePoint now) {
+    if (!pending_.empty()) gathering_.pending(now);
     try {
         if (due(now)) work(now);
     } catch (const StoreFault& fault) {
@@ -107,15 +112,18 @@ std::vector<InboxEvent> SqliteInbox::turn(TimePoint now) {
 }
 
 Watch SqliteInbox::watch() const {
-    constexpr TimePoint at_once{};
     Watch watch;
     if (state_ == State::broken) return watch;
-    if (spell_.active()) {
+    if (spell_.active())
         watch.due = spell_.try_again_at();
-    } else {
-        watch.due = pending_.empty() ? std::min(in_hand_.due(), retention_.due()) : at_once;
-    }
+    else
+        watch.due = std::min({in_hand_.due(), retention_.due(), commit_due()});
     return watch;
+}
+
+TimePoint SqliteInbox::commit_due() const {
+    if (pending_.empty()) return TimePoint::max();
+    return gathering_.due(in_hand_.size() > pending_.size() ? Others::in_hand : Others::none);
 }
 
 bool SqliteInbox::due(TimePoint now) const {
@@ -134,11 +142,13 @@ void SqliteInbox::work(TimePoint now) {
 // A spell of being busy ends only with a commit that worked, if need be of nothing: BEGIN IMMEDIATE proves that reading
 // and writing are possible again.
 bool SqliteInbox::has_to_commit(TimePoint now) const {
-    return spell_.active() ? now >= spell_.try_again_at() : !pending_.empty() || now >= retention_.due();
+    return spell_.active() ? now >= spell_.try_again_at() : now >= std::min(commit_due(), retention_.due());
 }
 
 void SqliteInbox::commit(TimePoint now) {
+    const auto began = Clock::now();
     pending_.commit(retention_, now);
+    gathering_.committed(Clock::now() - began);
     if (spell_.works() == BusySpell::Was::down) events_.emplace_back(inbox_event::Up{});
     pending_.answer(events_);
 }

@@ -17,6 +17,8 @@ struct StoreOptions {
     std::optional<std::chrono::days> retention{};  // more than none; absent: for ever
     // For the records' dates and for retention; all waiting is on turn()'s monotonic clock.
     std::function<std::chrono::system_clock::time_point()> wall_clock = std::chrono::system_clock::now;
+    // How long a record may wait, while other claims are in hand, for more to share its commit.
+    std::chrono::microseconds gather_at_most{1'000};
 };
 
 // Makes the file and its folders where they are missing, for the owner alone. Waits for others that are starting or at

@@ -123,6 +123,20 @@ INSTANTIATE_TEST_SUITE_P(All, SqliteInboxUnprocessed,
                                          Unprocessed{Outcome::failed, "failed"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// --- gathering ---
+
+TEST_F(SqliteInbox, ARecordWaitsForOthersToShareItsCommitButNotForLong) {
+    const auto inbox = open_sqlite_inbox({.path = path(), .gather_at_most = std::chrono::microseconds{1}});
+    process(*inbox, 1, "a");  // the first commit, after which it is known that one takes longer than that
+    for (Ticket ticket = 2; ticket < 5; ++ticket) inbox->admit(ticket, std::to_string(ticket), "body");
+    EXPECT_EQ(turn(*inbox), (Words{"2 fresh", "3 fresh", "4 fresh"}));
+    EXPECT_EQ(record(*inbox, 2), Words{});
+    EXPECT_EQ(inbox->watch().due, now_ + std::chrono::microseconds{1});
+    EXPECT_EQ(record(*inbox, 3), Words{});
+    EXPECT_EQ(turn(*inbox, Milliseconds{1}), (Words{"2 recorded", "3 recorded"}));
+    EXPECT_EQ(record(*inbox, 4), Words{"4 recorded"}) << "nothing else is in hand";
+}
+
 // --- release ---
 
 TEST_F(SqliteInbox, AReleasedTicketIsNotAnsweredAnyMore) {

@@ -80,7 +80,9 @@ void write_file(const std::filesystem::path&, const std::string& bytes);
 class StoreTest : public testing::Test {
 protected:
     [[nodiscard]] std::filesystem::path path() const { return folder_.path() / "processed.db"; }
-    [[nodiscard]] std::unique_ptr<Inbox> open() const { return open_sqlite_inbox({.path = path()}); }
+    [[nodiscard]] std::unique_ptr<Inbox> open() const {
+        return open_sqlite_inbox({.path = path(), .gather_at_most = {}});
+    }
     [[nodiscard]] OtherConnection other() const { return OtherConnection(path()); }
 
     // A turn `after` the one before.
