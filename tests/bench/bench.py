@@ -22,6 +22,7 @@ import report
 
 PYTHON = "/usr/bin/python3"
 PEERS = lab.HERE / "peers"
+OURS = ("claimq", "before")
 RUN_SECONDS = 120  # no single run takes longer
 CALL_COUNTS = (400, 2_000)  # claims; the difference of the two runs is free of what a start costs
 
@@ -70,8 +71,10 @@ def prepare_node(into, install):
 class Contenders:
     """Who takes part, and what command each of them is."""
 
-    def __init__(self, build, helpers, go, node, broker_port):
-        self._build, self._helpers, self._go, self._node, self._port = build, helpers, go, node, broker_port
+    def __init__(self, options, helpers, go, node, broker_port):
+        self._builds = {"claimq": options.build, "before": options.before}
+        self._only = options.only.split(",") if options.only else None
+        self._helpers, self._go, self._node, self._port = helpers, go, node, broker_port
 
     def missing(self):
         absent = {}
@@ -85,14 +88,19 @@ class Contenders:
         return absent
 
     def take_part(self, names):
-        absent = self.missing()
-        return [name for name in names if name.removesuffix("-ndjson") not in absent]
+        absent = self.missing().keys() | {name for name, build in self._builds.items() if build is None}
+        return [name for name in names
+                if name.removesuffix("-ndjson") not in absent and (self._only is None or name in self._only)]
+
+    def _ours(self, name, program):
+        return self._builds[name.removesuffix("-ndjson")] / program
 
     def consumer(self, name, cell, url, count):
         common = ["--claim", url, "--max-seconds", str(RUN_SECONDS), "--prefetch", str(cell.prefetch)]
         idle = ["--until-idle", "0.5" if cell.target in (cells.NGINX, 0) else "1"]
         return {
-            "claimq": lambda: [self._build / "consumer", *common, "--until-empty"],
+            "claimq": lambda: [self._ours(name, "consumer"), *common, "--until-empty"],
+            "before": lambda: [self._ours(name, "consumer"), *common, "--until-empty"],
             "pika": lambda: [PYTHON, PEERS / "pika/consumer.py", *common, *idle],
             "pika-threads": lambda: [PYTHON, PEERS / "pika/consumer_threads.py", *common, *idle],
             "go": lambda: [self._go["consumer"], *common, *idle],
@@ -103,8 +111,10 @@ class Contenders:
 
     def publisher(self, name):
         return {
-            "claimq": lambda: [self._build / "publish"],
-            "claimq-ndjson": lambda: [self._build / "publish"],
+            "claimq": lambda: [self._ours(name, "publish")],
+            "claimq-ndjson": lambda: [self._ours(name, "publish")],
+            "before": lambda: [self._ours(name, "publish")],
+            "before-ndjson": lambda: [self._ours(name, "publish")],
             "go": lambda: [self._go["publish"]],
             "go-ndjson": lambda: [self._go["publish"], "-ndjson"],
             "pika": lambda: [PYTHON, PEERS / "pika/publish.py"],
@@ -113,7 +123,8 @@ class Contenders:
 
     def topology(self, name):
         return {
-            "claimq": lambda: [self._build / "topology"],
+            "claimq": lambda: [self._ours(name, "topology")],
+            "before": lambda: [self._ours(name, "topology")],
             "handshake": lambda: [self._helpers["handshake"], str(self._port)],
             "pika": lambda: [PYTHON, PEERS / "pika/topology.py"],
         }[name]()
@@ -134,7 +145,7 @@ class Bench:
     # ---- one run of each kind; all return the figures, or raise lab.Wrong
 
     def consume(self, cell, name, count, tracer=()):
-        self._make_store(cell.known, peers=name != "claimq")
+        self._make_store(cell.known, peers=name not in OURS)
         self._declare()
         self._fill(count, cell.size)
         with self._target(cell) as target:
@@ -148,10 +159,10 @@ class Bench:
                 figures["steady"] = target.steady()
         self._broker.wait_for_depth("claim.in", 0)
         self._broker.wait_for_depth("claim.dead", 0)
-        if name == "claimq":  # charged for its start and its end, which the others are not
+        if name in OURS:  # charged for its start and its end, which the others are not
             took = figures["wall"]
             said = [json.loads(line) for line in text.splitlines()]
-            self._expect("accepted by claimq", sum(one["accepted"] for one in said), count)
+            self._expect(f"accepted by {name}", sum(one["accepted"] for one in said), count)
         else:
             said = [(int(taken), float(took)) for taken, took in re.findall(r"(\d+) in ([\d.]+) s", text)]
             took = max(took for _, took in said)
@@ -261,8 +272,10 @@ class Bench:
 
     def run_cell(self, cell):
         scale = 0.01 if self._options.quick else 1
-        counts = cell.counts if not isinstance(cell, cells.OneShot) else dict.fromkeys(cell.contenders, 1)
+        counts = cells.counts(cell)
         names = self._contenders.take_part(counts)
+        if not names:
+            return
         rounds = max(1, round(self._options.rounds * cell.rounds)) if not self._options.quick else 1
         for number in range(rounds):
             at = number % len(names)
@@ -291,8 +304,7 @@ class Bench:
         """System calls a claim, with strace, which slows everything: so in runs of their own."""
         trace = self._folder / "strace"
         tracer = ["strace", "-c", "-f", "-o", trace]
-        names = cell.contenders if isinstance(cell, cells.OneShot) else cell.counts
-        for name in self._contenders.take_part(names):
+        for name in self._contenders.take_part(cells.counts(cell)):
             try:
                 totals = []
                 for count in (1,) if isinstance(cell, cells.OneShot) else CALL_COUNTS:
@@ -335,6 +347,8 @@ def parse(arguments):
     parser.add_argument("--realtime", action="store_true",
                         help="run all that is measured, the broker and the claims systems too, ahead of other work on the"
                              " machine (SCHED_RR, as root): for a machine that is not idle")
+    parser.add_argument("--before", type=pathlib.Path, help="the folder of another build of claimq, to be compared with")
+    parser.add_argument("--only", help="some of the contenders, with commas between")
     parser.add_argument("--no-calls", action="store_true", help="do not count system calls")
     parser.add_argument("--out", type=pathlib.Path, help="folder for results.json, .md and .svg (default: BUILD/results)")
     options = parser.parse_args(arguments)
@@ -344,6 +358,7 @@ def parse(arguments):
     if unknown := set(chosen) - set(known):
         parser.error(f"no such cell: {', '.join(sorted(unknown))}")
     options.build = options.build.resolve()
+    options.before = options.before and options.before.resolve()
     options.out = (options.out or options.build / "results").resolve()
     options.chosen = [cell for cell in cells.CELLS if cell.name in chosen]
     return options
@@ -364,7 +379,7 @@ def main():
         nginx = stack.enter_context(lab.Nginx(folder / "nginx"))
         if options.realtime:
             lab.run_ahead(broker.pid, nginx.pid)
-        contenders = Contenders(options.build, helpers, go, node, broker.port)
+        contenders = Contenders(options, helpers, go, node, broker.port)
         bench = Bench(options, folder, helpers, broker, nginx, contenders)
         for name, needs in contenders.missing().items():
             print(f"bench: {name} is left out: it needs {needs}", flush=True)

@@ -47,6 +47,12 @@ def consumers(ours, **peers):
     return {"claimq": ours, **{name.replace("_", "-"): count for name, count in peers.items()}}
 
 
+def counts(cell):
+    """How many claims each contender is given; another build of ours ("before") as many as this one."""
+    given = dict.fromkeys(cell.contenders, 1) if isinstance(cell, OneShot) else cell.counts
+    return given | {"before" + name.removeprefix("claimq"): count for name, count in given.items() if name.startswith("claimq")}
+
+
 CELLS = (
     Consume("prefetch-1", "1 KB, prefetch 1", 1, consumers(20_000, pika=3_000, go=5_000, node=3_000, ceiling=20_000)),
     Consume("prefetch-5", "1 KB, prefetch 5", 5,

@@ -4,7 +4,8 @@ import statistics
 
 import cells
 
-LABELS = {"claimq": "claimq", "claimq-ndjson": "claimq, NDJSON", "pika": "pika", "pika-threads": "pika, threads",
+LABELS = {"claimq": "claimq", "claimq-ndjson": "claimq, NDJSON", "before": "claimq before", "before-ndjson": "claimq before, NDJSON",
+          "pika": "pika", "pika-threads": "pika, threads",
           "pika-pipelined": "pika, pipelined", "go": "Go", "go-tuned": "Go, tuned", "go-ndjson": "Go, NDJSON", "node": "Node",
           "ceiling": "broker's ceiling", "amqp-publish": "amqp-publish", "handshake": "bare handshake"}
 
@@ -43,7 +44,7 @@ def spread(found):
 def cell_table(results, cell):
     one_shot = isinstance(cell, cells.OneShot)
     figure = "wall_ms" if one_shot else "rate"
-    names = [name for name in (cell.contenders if one_shot else cell.counts) if of(results, cell.name, name)]
+    names = [name for name in cells.counts(cell) if of(results, cell.name, name)]
     if not names:
         return []
     per = "run" if one_shot else "claim"
