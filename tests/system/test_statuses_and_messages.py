@@ -2,11 +2,11 @@
 import json
 import os
 import socket
-import threading
 
 import pytest
 
 from support.claims import BUSY, REJECTED
+from support.listening import Listening
 from support.ports import RefusedPort
 from support.proxy import Proxy
 from support.waiting import wait_for
@@ -198,26 +198,21 @@ def test_a_consumer_without_a_broker_is_69_at_a_signal(bare):
 @pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"AMQP\x00\x00\x08\x00", b"\x01\x00\x00\xff\xff\xff\xff" + b"x" * 400],
                          ids=["closes", "HTTP", "another version", "garbage"])
 def test_a_peer_that_speaks_no_amqp_is_69(bare, program, says):
-    server = bare.also(socket.create_server(("127.0.0.1", 0)))
-    answer_all(server, says)
+    server = socket.create_server(("127.0.0.1", 0))
+    bare.also(Listening(server, lambda connection: answer(connection, says)))
     url = f"amqp://guest:guest@127.0.0.1:{server.getsockname()[1]}/?stack_timeout=2"
     given = [each.replace("30", "2") if each == "30" else each for each in arguments(bare, program)]
     bare.run(program, *given, env={"EAI_AMQP_URL": url}, bound=40).ended_with(69, "127.0.0.1")
     bare.mq.has_no_queues()
 
 
-def answer_all(server, says):
-    def serve():
-        while True:
-            try:
-                connection, _ = server.accept()
-                connection.recv(100)
-                connection.sendall(says)
-                connection.close()
-            except OSError:
-                if server.fileno() < 0:
-                    return
-    threading.Thread(target=serve, daemon=True).start()
+def answer(connection, says):
+    try:
+        connection.recv(100)
+        connection.sendall(says)
+    except OSError:
+        pass
+    connection.close()
 
 
 @pytest.mark.parametrize("missing", [["claim.in"], ["claim.dead"], ["eai.dlx"], ["claim.in", "claim.dead", "eai.dlx"]], ids=" ".join)

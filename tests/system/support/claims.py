@@ -11,6 +11,8 @@ import time
 import urllib.parse
 from dataclasses import dataclass, field
 
+from .listening import Listening, shut
+
 GATE_BOUND = 120
 
 
@@ -71,9 +73,9 @@ class Claims:
         self._closing = threading.Event()
         self._open = set()
         self._counts = collections.Counter()
-        self._listener = socket.create_server((host, port), backlog=512)
-        self.host, self.port = self._listener.getsockname()[:2]
-        threading.Thread(target=self._accept, daemon=True).start()
+        listener = socket.create_server((host, port), backlog=512)
+        self.host, self.port = listener.getsockname()[:2]
+        self._listening = Listening(listener, self._take_connection)
 
     @property
     def url(self):
@@ -94,26 +96,21 @@ class Claims:
 
     def close(self):
         self._closing.set()
-        self._listener.close()
         with self._lock:
             connections = list(self._open)
         for connection in connections:
-            _shut(connection)
+            shut(connection)
+        self._listening.close()
 
     # --- one connection
 
-    def _accept(self):
-        while not self._closing.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            arguments = (connection, self.connections)
-            if self._serial:
-                self._serve(*arguments)
-            else:
-                threading.Thread(target=self._serve, args=arguments, daemon=True).start()
+    def _take_connection(self, connection):
+        self.connections += 1
+        arguments = (connection, self.connections)
+        if self._serial:
+            self._serve(*arguments)
+        else:
+            threading.Thread(target=self._serve, args=arguments, daemon=True).start()
 
     def _serve(self, connection, number):
         with self._lock:
@@ -201,10 +198,3 @@ def _http(answer):
         headers.append(("Connection", "close"))
     lines = [f"HTTP/1.1 {answer.status} Status", *(f"{name}: {value}" for name, value in headers)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + answer.body
-
-
-def _shut(connection):
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass

@@ -4,6 +4,8 @@ import socket
 import struct
 import threading
 
+from .listening import Listening, shut
+
 
 class Proxy:
     def __init__(self, target_port, host="127.0.0.1", target_host="127.0.0.1"):
@@ -14,7 +16,7 @@ class Proxy:
         self._flows = {"up": threading.Event(), "down": threading.Event()}
         self._watched = None
         self._pairs = []
-        self._listener = None
+        self._listening = None
         self.port = 0
         self.resume("up", "down")
         self.accept()
@@ -22,14 +24,13 @@ class Proxy:
     def accept(self):
         """Listen, again after refuse()."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        self._listener = socket.create_server((self._host, self.port), family=family, backlog=64)
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._serve, args=(self._listener,), daemon=True).start()
+        listener = socket.create_server((self._host, self.port), family=family, backlog=64)
+        self.port = listener.getsockname()[1]
+        self._listening = Listening(listener, self._serve)
 
     def refuse(self):
         """Refuse new connections. The open ones stay."""
-        _shut(self._listener)
-        self._listener.close()
+        self._listening.close()
 
     def cut(self):
         """Reset every open connection."""
@@ -58,23 +59,17 @@ class Proxy:
         self.refuse()
         self.cut()
 
-    def _serve(self, listener):
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            try:
-                server = socket.create_connection(self._target)
-            except OSError:
-                _reset(client)
-                continue
-            for each in (client, server):
-                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._pairs.append((client, server))  # from here on cut() may close them
-            for direction, source, sink in (("up", client, server), ("down", server, client)):
-                threading.Thread(target=self._pass, args=(direction, source, sink), daemon=True).start()
+    def _serve(self, client):
+        self.connections += 1
+        try:
+            server = socket.create_connection(self._target)
+        except OSError:
+            return _reset(client)
+        for each in (client, server):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._pairs.append((client, server))  # from here on cut() may close them
+        for direction, source, sink in (("up", client, server), ("down", server, client)):
+            threading.Thread(target=self._pass, args=(direction, source, sink), daemon=True).start()
 
     def _pass(self, direction, source, sink):
         tail = b""
@@ -93,7 +88,7 @@ class Proxy:
                 tail = self._look(direction, tail + data)
         except (OSError, ValueError):
             pass
-        _shut(sink)
+        shut(sink)
 
     def _look(self, direction, seen):
         if self._watched and direction == "up" and self._watched[0] in seen:
@@ -113,10 +108,3 @@ def _reset(one):
     except OSError:
         pass
     one.close()
-
-
-def _shut(one):
-    try:
-        one.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
