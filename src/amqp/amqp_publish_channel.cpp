@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "amqp/broker.hpp"
-#include "amqp/connect_failure.hpp"
+#include "claimq/failure.hpp"
+#include "claimq/topology.hpp"
 
 namespace claimq::amqp {
 
@@ -25,21 +25,35 @@ amqp_bytes_t bytes(std::string_view text) { return {text.size(), const_cast<char
 AmqpPublishChannel::AmqpPublishChannel(const Endpoint& endpoint, int least_attempts)
     : connection_(connect(endpoint, "claimq publish", least_attempts)),
       slice_(std::min(largest_slice, connection_.frame_max() - 8)) {
-    if (const auto refused = Broker(connection_).confirm_publishes())
-        throw Failure(status_of(refused->code), "confirm mode: " + refused->text);
+    amqp_confirm_select_t without_answer{1};  // one way to the broker less; if it refused, it would close the channel
+    connection_.send_method(AMQP_CONFIRM_SELECT_METHOD, &without_answer);
 }
 
 void AmqpPublishChannel::publish(const OutgoingClaim& claim) {
     claim_ = &claim;
     begun_ = false;
     written_ = 0;
+    cork(Corked::yes);
     write();
 }
 
 std::vector<PublishEvent> AmqpPublishChannel::turn(TimePoint) {
     if (!dead_) read();
     if (claim_ != nullptr && !dead_) write();
+    cork(Corked::no);
     return std::exchange(events_, {});
+}
+
+// The claims of one turn go out together: three small writes each would wake the broker three times.
+void AmqpPublishChannel::cork(Corked corked) {
+    if (std::exchange(corked_, corked) != corked) connection_.cork(corked);
+}
+
+bool AmqpPublishChannel::takes(std::size_t bytes) {
+    if (room_ < bytes) room_ = connection_.room(bytes);
+    if (room_ < bytes) return false;
+    room_ -= bytes;
+    return true;
 }
 
 void AmqpPublishChannel::write() {
@@ -47,7 +61,7 @@ void AmqpPublishChannel::write() {
     try {
         while (claim_ != nullptr) {
             const auto size = std::min(slice_, claim_->body.size() - written_);
-            if (!connection_.takes(size + slack)) break;
+            if (!takes(size + slack)) break;
             if (!begun_) write_method_and_header();
             if (size > 0) write_body(size);
             if (written_ == claim_->body.size()) claim_ = nullptr;
@@ -132,6 +146,7 @@ Watch AmqpPublishChannel::watch() const {
 }
 
 void AmqpPublishChannel::close() noexcept {
+    cork(Corked::no);
     if (!dead_ && claim_ == nullptr) connection_.close();
 }
 

@@ -21,6 +21,8 @@ public:
     void close() noexcept override;
 
 private:
+    void cork(Corked);
+    [[nodiscard]] bool takes(std::size_t bytes);
     void write();
     void write_method_and_header();
     void write_body(std::size_t size);
@@ -33,6 +35,8 @@ private:
     const OutgoingClaim* claim_ = nullptr;  // being written; nullptr: none
     bool begun_ = false;                    // its method and header are out
     std::size_t written_ = 0;               // of its body
+    std::size_t room_ = 0;                  // bytes that the kernel surely takes, as far as it was asked
+    Corked corked_ = Corked::no;
     bool dead_ = false;
     std::vector<PublishEvent> events_;
 };

@@ -74,9 +74,4 @@ std::optional<Refusal> Broker::consume(std::string_view queue) {
     return answer();
 }
 
-std::optional<Refusal> Broker::confirm_publishes() {
-    amqp_confirm_select(connection_.state(), channel);
-    return answer();
-}
-
 }  // namespace claimq::amqp

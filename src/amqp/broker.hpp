@@ -27,7 +27,6 @@ public:
     [[nodiscard]] std::optional<Refusal> bind(const Binding& binding);
     [[nodiscard]] std::optional<Refusal> limit_unacked(std::uint16_t prefetch);  // basic.qos
     [[nodiscard]] std::optional<Refusal> consume(std::string_view queue);        // manual ack
-    [[nodiscard]] std::optional<Refusal> confirm_publishes();                    // confirm.select
 
 private:
     [[nodiscard]] std::optional<Refusal> answer();

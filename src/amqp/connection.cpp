@@ -162,6 +162,12 @@ bool Connection::takes(std::size_t bytes) const noexcept {
     return send_buffer_takes(amqp_get_sockfd(state_.get()), bytes);
 }
 
+std::size_t Connection::room(std::size_t wanted) const noexcept {
+    return send_buffer_room(amqp_get_sockfd(state_.get()), wanted);
+}
+
+void Connection::cork(Corked corked) const noexcept { set_corked(amqp_get_sockfd(state_.get()), corked); }
+
 Watch Connection::watch(TimePoint now) const noexcept {
     if (amqp_frames_enqueued(state_.get()) || amqp_data_in_buffer(state_.get())) return {-1, 0, now};
     // take() is the only place that sends heartbeats and misses the broker's.

@@ -8,6 +8,7 @@
 
 #include "amqp/endpoint.hpp"
 #include "amqp/incoming.hpp"
+#include "amqp/tcp.hpp"
 #include "claimq/clock.hpp"
 
 namespace claimq::amqp {
@@ -31,8 +32,10 @@ public:
     void send_method(amqp_method_number_t id, void* decoded);
     void send_frame(const amqp_frame_t& frame);
 
-    // Would writing this many bytes block? See send_buffer_takes().
+    // Would writing this many bytes block? How many would not? See send_buffer_room().
     [[nodiscard]] bool takes(std::size_t bytes) const noexcept;
+    [[nodiscard]] std::size_t room(std::size_t wanted) const noexcept;
+    void cork(Corked) const noexcept;
 
     [[nodiscard]] Watch watch(TimePoint now) const noexcept;
 

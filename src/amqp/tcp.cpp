@@ -129,16 +129,23 @@ void set_user_timeout(int fd, Milliseconds timeout) noexcept {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof value);
 }
 
-bool send_buffer_takes(int fd, std::size_t bytes) noexcept {
+std::size_t send_buffer_room(int fd, std::size_t wanted) noexcept {
     pollfd writable{fd, POLLOUT, 0};
-    if (poll(&writable, 1, 0) <= 0) return false;
-    if ((writable.revents & (POLLERR | POLLHUP)) != 0) return true;  // an error shows at once
+    if (poll(&writable, 1, 0) <= 0) return 0;
+    if ((writable.revents & (POLLERR | POLLHUP)) != 0) return wanted;  // an error shows at once
     int queued = 0;
     int size = 0;
     socklen_t length = sizeof size;
-    if (ioctl(fd, SIOCOUTQ, &queued) != 0 || getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &length) != 0) return true;
+    if (ioctl(fd, SIOCOUTQ, &queued) != 0 || getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &length) != 0) return wanted;
     // The kernel counts its own overhead into SO_SNDBUF, so half of it is what surely holds payload (socket(7)).
-    return queued == 0 || static_cast<std::size_t>(queued) + bytes < static_cast<std::size_t>(size) / 2;
+    const auto holds = static_cast<std::size_t>(size) / 2;
+    if (queued == 0) return std::max(wanted, holds);
+    return holds - std::min(holds, static_cast<std::size_t>(queued) + 1);
+}
+
+void set_corked(int fd, Corked corked) noexcept {
+    const int on = corked == Corked::yes;
+    setsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, sizeof on);
 }
 
 }  // namespace claimq::amqp

@@ -29,7 +29,15 @@ struct Address {
 // peer.
 void set_user_timeout(int fd, Milliseconds timeout) noexcept;
 
-// Would a write of `bytes` be taken by the kernel at once? rabbitmq-c waits without a bound when it would not.
-[[nodiscard]] bool send_buffer_takes(int fd, std::size_t bytes) noexcept;
+// How many bytes are surely taken by the kernel at once: `wanted` at least, or more, or less. rabbitmq-c waits without
+// a bound for what is not.
+[[nodiscard]] std::size_t send_buffer_room(int fd, std::size_t wanted) noexcept;
+[[nodiscard]] inline bool send_buffer_takes(int fd, std::size_t bytes) noexcept {
+    return send_buffer_room(fd, bytes) >= bytes;
+}
+
+// While corked, what is written is sent in full segments only, the rest after 200 ms or when it is uncorked (tcp(7)).
+enum class Corked : bool { no, yes };
+void set_corked(int fd, Corked) noexcept;
 
 }  // namespace claimq::amqp
