@@ -128,7 +128,8 @@ std::optional<Incoming> Connection::take() {
         if (status == AMQP_STATUS_TIMEOUT) return std::nullopt;
         if (status != AMQP_STATUS_OK) throw Failure(ExitStatus::unavailable, library_text(status));
         auto said = assembler_.feed(frame);
-        if (assembler_.complete()) amqp_maybe_release_buffers_on_channel(state_.get(), frame.channel);
+        // After each frame, not each message: the library keeps for good what it once took for a channel's buffers.
+        amqp_maybe_release_buffers_on_channel(state_.get(), frame.channel);
         if (!said) continue;
         answer_close(*said);
         return said;

@@ -13,8 +13,6 @@
 
 namespace claimq::amqp {
 
-inline constexpr amqp_channel_t channel = 1;  // a channel closed by the broker is opened again under its number
-
 class Connection {
 public:
     // Blocks within the endpoint's timeouts. `program` is the connection's name on the broker. Throws ConnectFailure.

@@ -28,6 +28,8 @@ Multiple multiple(amqp_boolean_t set) { return set ? Multiple::yes : Multiple::n
 }  // namespace
 
 std::optional<Incoming> FrameAssembler::feed(const amqp_frame_t& frame) {
+    // The library sets buffers aside for every channel that it sees a frame of, and there are 65535.
+    if (frame.channel > channel) broken("a frame of a channel that is not open");
     if (frame.frame_type == AMQP_FRAME_HEARTBEAT) return std::nullopt;
     // A close may come between the frames of a message (channel 0), or instead of the rest of it (our channel).
     if (frame.frame_type == AMQP_FRAME_METHOD) return method(frame.payload.method);

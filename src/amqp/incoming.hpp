@@ -12,6 +12,8 @@
 
 namespace claimq::amqp {
 
+inline constexpr amqp_channel_t channel = 1;  // a channel closed by the broker is opened again under its number
+
 namespace incoming {
 struct Deliver {
     std::uint64_t tag = 0;
@@ -54,8 +56,8 @@ using Incoming = std::variant<incoming::Deliver, incoming::Returned, incoming::C
 // RabbitMQ's own upper limit for max_message_size (rabbit.schema: 536870912).
 inline constexpr std::uint64_t largest_body = 536'870'912;
 
-// Puts method, header and body frames of one channel, and the methods of channel 0, together again. Everything is
-// copied out of the frame, so the library's buffers may be released when complete() says so.
+// Puts method, header and body frames of our channel, and the methods of channel 0, together again. Everything is
+// copied out of the frame, so the library's buffers may be released after each.
 class FrameAssembler {
 public:
     // A value when the frame completes one. Throws Failure{unavailable} when the peer breaks the protocol, which ends

@@ -307,6 +307,17 @@ TEST_F(FrameAssemblerTest, AFrameOutOfTurnBreaksTheProtocol) {
     });
 }
 
+TEST_F(FrameAssemblerTest, AFrameOfAChannelThatIsNotOpenBreaksTheProtocol) {
+    for (const int type : {AMQP_FRAME_METHOD, AMQP_FRAME_HEADER, AMQP_FRAME_BODY, AMQP_FRAME_HEARTBEAT}) {
+        expect_broken("a frame of a channel that is not open", [&] {
+            amqp_frame_t frame{};
+            frame.frame_type = static_cast<std::uint8_t>(type);
+            frame.channel = 2;
+            return assembler_.feed(frame);
+        });
+    }
+}
+
 TEST_F(FrameAssemblerTest, ABodyAfterAnEmptyBodyBreaksTheProtocol) {
     EXPECT_FALSE(deliver());
     expect_message(header(0), "id", "");
