@@ -26,6 +26,9 @@ public:
     [[nodiscard]] Verdict take_line(std::string_view line);
     [[nodiscard]] Verdict take_body(std::string_view bytes);
 
+    // All that decides has been received: the status and the headers.
+    [[nodiscard]] bool awaits_body() const noexcept { return expect_ == Expect::body; }
+
     // When a final status line has been received, that is the answer, whatever became of the rest. Leaves *this empty.
     [[nodiscard]] std::optional<Answered> answered(std::time_t now);
 

@@ -6,6 +6,12 @@
 #include "http/idempotency_key.hpp"
 
 namespace claimq::http {
+namespace {
+
+// In each turn libcurl reads up to 1.6 MB (maxloops in lib/transfer.c), of one call for every socket that is ready.
+constexpr int most_fruitless = 8;
+
+}  // namespace
 
 Transfer::Transfer(const TransferSetup& setup, SocketSet& sockets)
     : setup_(setup), sockets_(sockets), easy_(new_easy_handle(setup)) {
@@ -21,6 +27,9 @@ void Transfer::set_callbacks() {
     set_option(easy_, CURLOPT_HEADERDATA, this);
     set_option(easy_, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
     set_option(easy_, CURLOPT_WRITEDATA, this);
+    set_option(easy_, CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
+    set_option(easy_, CURLOPT_XFERINFODATA, this);
+    set_option(easy_, CURLOPT_NOPROGRESS, 0L);
     set_option(easy_, CURLOPT_OPENSOCKETFUNCTION, &Transfer::open_socket);
     set_option(easy_, CURLOPT_OPENSOCKETDATA, this);
     set_option(easy_, CURLOPT_CLOSESOCKETFUNCTION, &SocketSet::close);
@@ -34,6 +43,7 @@ void Transfer::begin(const Call& call, TimePoint now) {
     refused_ = nullptr;
     attempts_ = 0;
     connect_errno_ = 0;
+    fruitless_ = 0;
     error_[0] = '\0';
     key_header_ = idempotency_key_header(call.message_id);
     key_node_ = {key_header_.data(), setup_.headers.get()};
@@ -119,14 +129,25 @@ int Transfer::before_request(void* self, char*, char*, int, int) noexcept {
 
 std::size_t Transfer::on_header(char* data, std::size_t size, std::size_t count, void* self) noexcept {
     const std::size_t bytes = size * count;
-    const auto verdict = static_cast<Transfer*>(self)->response_.take_line({data, bytes});
+    auto& transfer = *static_cast<Transfer*>(self);
+    transfer.fruitless_ = 0;
+    const auto verdict = transfer.response_.take_line({data, bytes});
     return verdict == Response::Verdict::stop ? 0 : bytes;
 }
 
 std::size_t Transfer::on_body(char* data, std::size_t size, std::size_t count, void* self) noexcept {
     const std::size_t bytes = size * count;
-    const auto verdict = static_cast<Transfer*>(self)->response_.take_body({data, bytes});
+    auto& transfer = *static_cast<Transfer*>(self);
+    transfer.fruitless_ = 0;
+    const auto verdict = transfer.response_.take_body({data, bytes});
     return verdict == Response::Verdict::stop ? 0 : bytes;
+}
+
+// libcurl hands over no chunk's extension and knows no end of it: a few calls that are sent one would keep the loop
+// reading, away from heartbeats and deadlines. The status is known, so nothing is lost by ending such a call.
+int Transfer::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept {
+    auto& transfer = *static_cast<Transfer*>(self);
+    return transfer.response_.awaits_body() && ++transfer.fruitless_ > most_fruitless ? 1 : 0;
 }
 
 curl_socket_t Transfer::open_socket(void* self, curlsocktype, curl_sockaddr* address) noexcept {

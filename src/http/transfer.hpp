@@ -49,6 +49,7 @@ private:
     static int before_request(void* self, char*, char*, int, int) noexcept;
     static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self) noexcept;
     static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self) noexcept;
+    static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept;
     static curl_socket_t open_socket(void* self, curlsocktype, curl_sockaddr*) noexcept;
 
     const TransferSetup& setup_;
@@ -64,6 +65,7 @@ private:
     const char* refused_ = nullptr;  // why before_request() let no (second) request out
     int attempts_ = 0;               // to connect
     int connect_errno_ = 0;          // of those that failed
+    int fruitless_ = 0;              // turns of libcurl since the answer went on, while its body is awaited
     Response response_;
 };
 

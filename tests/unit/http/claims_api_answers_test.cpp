@@ -190,6 +190,23 @@ TEST(ClaimsApi, HugeBodyIsNotRead) {
     EXPECT_EQ(ended.get_future().wait_for(patience), std::future_status::ready);
 }
 
+// libcurl itself would read on for ever and tell nobody.
+TEST(ClaimsApi, EndlessChunkExtensionIsNotRead) {
+    std::promise<void> ended;
+    const ScriptedServer server([&](Connection& connection, int) {
+        if (!connection.read_request()) return;
+        const std::string piece(1 << 20, 'x');
+        connection.send("HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n1;");
+        int pieces = 0;
+        while (pieces < 1024 && connection.send(piece)) ++pieces;
+        EXPECT_LT(pieces, 64) << "the connection is closed long before its end";
+        ended.set_value();
+    });
+    const auto api = api_for(server.url());
+    EXPECT_EQ(text_of(call(*api)), "201");
+    EXPECT_EQ(ended.get_future().wait_for(patience), std::future_status::ready);
+}
+
 TEST(ClaimsApi, EndlessHeadersAreNotRead) {
     for (const std::string start : {"HTTP/1.1 201 Created\r\n", "HTTP/1.1 100 Continue\r\n"}) {
         const ScriptedServer server([&](Connection& connection, int) {
