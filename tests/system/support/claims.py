@@ -24,6 +24,7 @@ class Answer:
     delay: float = 0            # seconds of work before the answer
     gate: object = None         # a threading.Event: the answer waits for it
     raw: bytes = None           # sent instead of an HTTP answer; b"" sends nothing
+    stream: object = None       # an iterable of bytes: sent after that, one after the other, until the caller has enough
     claimed_length: int = None  # Content-Length to announce, when it is not that of body
     trickle: float = 0          # seconds between two bytes of the answer
     then: str = "keep"          # keep, close, reset, or hang: what happens to the connection afterwards
@@ -67,6 +68,7 @@ class Claims:
         self.in_flight = 0
         self.most_in_flight = 0
         self.connections = 0
+        self.streamed = 0
         self._tls = tls
         self._serial = serial
         self._lock = threading.RLock()
@@ -141,6 +143,9 @@ class Claims:
             self.in_flight -= 1
             request.ended = time.monotonic()
         _send(connection, answer)
+        for piece in answer.stream or ():
+            connection.sendall(piece)
+            self.streamed += len(piece)
         return self._afterwards(connection, answer.then)
 
     def _take(self, request):

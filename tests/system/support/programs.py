@@ -108,6 +108,11 @@ class Running:
         with open(f"/proc/{self.pid}/statm") as statm:
             return int(statm.read().split()[1]) * resource.getpagesize()
 
+    def peak_resident_bytes(self):
+        """The most it has had so far; 0 when it has ended."""
+        with open(f"/proc/{self.pid}/status") as status:
+            return next((int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:")), 0)
+
     def command_line(self):
         with open(f"/proc/{self.pid}/cmdline", "rb") as cmdline:
             return cmdline.read()
