@@ -5,7 +5,7 @@
 #
 #   build   compiler and libraries of the three programs
 #   test    GoogleTest, a broker, and the independent clients that check the programs
-#   lint    clang, its format and tidy tools, shellcheck
+#   lint    clang, its sanitizers and fuzzer, its format and tidy tools, shellcheck
 #   bench   what the benchmark puts claimq beside (Go, amqp-tools), nginx, strace, valgrind; not part of "all"
 #
 # Does nothing, and needs no network, where nothing is missing. Uses sudo when not root.
