@@ -10,13 +10,25 @@ namespace claimq::http {
 namespace {
 
 // Failures that no claims system can cause: our set-up, our memory, what we trust.
-constexpr std::array own_codes{
-    CURLE_FAILED_INIT,           CURLE_URL_MALFORMAT,   CURLE_NOT_BUILT_IN,        CURLE_BAD_FUNCTION_ARGUMENT,
-    CURLE_INTERFACE_FAILED,      CURLE_UNKNOWN_OPTION,  CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
-    CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,          CURLE_PEER_FAILED_VERIFICATION,
-    CURLE_SSL_CACERT_BADFILE,    CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,    CURLE_SSL_PINNEDPUBKEYNOTMATCH,
-    CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT,  CURLE_RECURSIVE_API_CALL,  CURLE_UNRECOVERABLE_POLL,
-};
+constexpr std::array own_codes{CURLE_FAILED_INIT,
+                               CURLE_URL_MALFORMAT,
+                               CURLE_NOT_BUILT_IN,
+                               CURLE_INTERFACE_FAILED,
+                               CURLE_UNKNOWN_OPTION,
+                               CURLE_SSL_ENGINE_NOTFOUND,
+                               CURLE_SSL_ENGINE_SETFAILED,
+                               CURLE_SSL_ENGINE_INITFAILED,
+                               CURLE_SSL_CERTPROBLEM,
+                               CURLE_SSL_CIPHER,
+                               CURLE_PEER_FAILED_VERIFICATION,
+                               CURLE_SSL_CACERT_BADFILE,
+                               CURLE_SSL_CRL_BADFILE,
+                               CURLE_SSL_ISSUER_ERROR,
+                               CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+                               CURLE_SSL_INVALIDCERTSTATUS,
+                               CURLE_SSL_CLIENTCERT,
+                               CURLE_RECURSIVE_API_CALL,
+                               CURLE_UNRECOVERABLE_POLL};
 
 // No descriptor, memory or local port left; EACCES and EPERM are this machine's own firewall.
 constexpr std::array own_errnos{EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL, EACCES, EPERM};
@@ -30,8 +42,9 @@ constexpr std::array failures{
     std::pair{CURLE_OK, CallFailure::garbage},                    // an end, but no final status line
     std::pair{CURLE_UNSUPPORTED_PROTOCOL, CallFailure::garbage},  // "Received HTTP/0.9 when not allowed"
     std::pair{CURLE_WEIRD_SERVER_REPLY, CallFailure::garbage},
-    std::pair{CURLE_WRITE_ERROR, CallFailure::garbage},    // stopped by Response
-    std::pair{CURLE_OUT_OF_MEMORY, CallFailure::garbage},  // a header line of over 100 KiB, see is_own()
+    std::pair{CURLE_WRITE_ERROR, CallFailure::garbage},            // stopped by Response
+    std::pair{CURLE_OUT_OF_MEMORY, CallFailure::garbage},          // a header line of over 100 KiB, see is_own()
+    std::pair{CURLE_BAD_FUNCTION_ARGUMENT, CallFailure::garbage},  // a header line without a colon, see is_own()
 };
 
 // A machine without IPv6 says EADDRNOTAVAIL for ::1, which must not hide that 127.0.0.1 refused.
@@ -47,9 +60,10 @@ template <class Array, class Value>
     if (contains(own_codes, ending.code)) return true;
     // With TLS 1.3 this comes after the handshake, as a failed read (ossl_recv in lib/vtls/openssl.c).
     if (ending.text.find("alert certificate required") != std::string::npos) return true;
-    // lib/http.c reports a header line longer than its buffer as out of memory too. Where memory is really short, our
-    // own next allocation ends the process.
-    if (ending.code == CURLE_OUT_OF_MEMORY) return ending.sent == RequestSent::no;
+    // lib/http.c reports a header line longer than its buffer as out of memory too, lib/headers.c one without a colon
+    // as a bad argument. Where memory is really short, our own next allocation ends the process.
+    if (ending.code == CURLE_OUT_OF_MEMORY || ending.code == CURLE_BAD_FUNCTION_ARGUMENT)
+        return ending.sent == RequestSent::no;
     const bool nothing_reached = ending.code == CURLE_COULDNT_CONNECT || ending.code == CURLE_COULDNT_RESOLVE_HOST ||
                                  ending.code == CURLE_COULDNT_RESOLVE_PROXY;
     return nothing_reached && contains(own_errnos, ending.os_errno);

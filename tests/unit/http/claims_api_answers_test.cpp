@@ -129,7 +129,7 @@ TEST(ClaimsApi, StatusLineCountsWhateverBecomesOfTheRest) {
 TEST(ClaimsApi, WhatIsNoHttpIsGarbageOrCut) {
     for (const char* bytes :
          {"hello\n", "HTTP/1.1 99 x\r\n\r\n", "abcd", "\r\n\r\n", "HTTP/2 201\r\n\r\n", "HTTP/1.1 2011 x\r\n\r\n",
-          "ICY 200 OK\r\n\r\n", "HTTP/1.1 101 x\r\n\r\nHTTP/1.1 201 x\r\n"})
+          "ICY 200 OK\r\n\r\n", "HTTP/1.1 101 x\r\n\r\nHTTP/1.1 201 x\r\n", "HTTP/1.1 100 x\r\nno colon\r\n\r\n"})
         EXPECT_EQ(kind_of(answer_to(bytes)), "garbage") << bytes << text_of(answer_to(bytes));
     for (const char* bytes : {"", "HTTP", "HTTP/1.1 201 Cre"})
         EXPECT_EQ(kind_of(answer_to(bytes)), "cut") << bytes << text_of(answer_to(bytes));

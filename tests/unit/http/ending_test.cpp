@@ -61,6 +61,8 @@ TEST(Ending, EveryCodeHasItsMeaning) {
         {CURLE_WRITE_ERROR, 0, sent, "garbage"},
         {CURLE_OUT_OF_MEMORY, 0, sent, "garbage"},
         {CURLE_OUT_OF_MEMORY, 0, unsent, "own"},
+        {CURLE_BAD_FUNCTION_ARGUMENT, 0, sent, "garbage"},
+        {CURLE_BAD_FUNCTION_ARGUMENT, 0, unsent, "own"},
         {CURLE_FAILED_INIT, 0, unsent, "own"},
         {CURLE_PEER_FAILED_VERIFICATION, 0, unsent, "own"},
         {CURLE_SSL_CACERT_BADFILE, 0, unsent, "own"},
