@@ -15,7 +15,8 @@ namespace {
 
 // Small enough for the send buffer a real network card starts with, so that "the kernel takes it" becomes true.
 constexpr std::size_t largest_slice = std::size_t{32} * 1024;
-constexpr std::size_t slack = 1024;  // method and header: at most 255 bytes each of exchange, key and message_id
+constexpr std::size_t slack = 1024;       // method and header: at most 255 bytes each of exchange, key and message_id
+constexpr int most_events_a_turn = 4096;  // so that a full pipe does not keep the loop from everything else
 constexpr Milliseconds stuck_retry{2};
 
 amqp_bytes_t bytes(std::string_view text) { return {text.size(), const_cast<char*>(text.data())}; }
@@ -106,7 +107,7 @@ void AmqpPublishChannel::write_body(std::size_t size) {
 
 void AmqpPublishChannel::read() {
     try {
-        while (!dead_) {
+        for (int count = 0; count < most_events_a_turn && !dead_; ++count) {
             auto said = connection_.take();
             if (!said) return;
             auto event = event_of(std::move(*said));

@@ -19,6 +19,7 @@ namespace {
 
 constexpr auto rpc_timeout = Milliseconds{10'000};
 constexpr auto goodbye_timeout = Milliseconds{2'000};
+constexpr int most_frames = 1024;  // in one take(): what completes nothing must not keep the caller from all else
 constexpr int default_frame_max = 131'072;  // named, since 0.11.0-1+deb12u2 turns 0 into 4096
 
 timeval to_timeval(Milliseconds time) {
@@ -122,7 +123,7 @@ void Connection::open_channel() {
 std::optional<Incoming> Connection::take() {
     amqp_frame_t frame;
     const timeval now{0, 0};
-    while (true) {
+    for (int count = 0; count < most_frames; ++count) {
         errno = 0;
         const int status = amqp_simple_wait_frame_noblock(state_.get(), &frame, &now);
         if (status == AMQP_STATUS_TIMEOUT) return std::nullopt;
@@ -134,6 +135,7 @@ std::optional<Incoming> Connection::take() {
         answer_close(*said);
         return said;
     }
+    return std::nullopt;
 }
 
 void Connection::answer_close(const Incoming& said) {
@@ -195,9 +197,21 @@ Connection connect(const Endpoint& endpoint, const std::string& program, int lea
 
 void Connection::close() noexcept {
     if (!takes(64)) return;
-    const auto patience = to_timeval(goodbye_timeout);
-    amqp_set_rpc_timeout(state_.get(), &patience);
-    amqp_connection_close(state_.get(), AMQP_REPLY_SUCCESS);
+    amqp_connection_close_t goodbye{};
+    goodbye.reply_code = AMQP_REPLY_SUCCESS;
+    if (amqp_send_method(state_.get(), 0, AMQP_CONNECTION_CLOSE_METHOD, &goodbye) != AMQP_STATUS_OK) return;
+    // Not by amqp_connection_close(): it keeps all that comes before the answer, and while something comes it does not
+    // look at its timeout.
+    const auto until = Clock::now() + goodbye_timeout;
+    for (auto now = Clock::now(); now < until; now = Clock::now()) {
+        const auto patience = to_timeval(std::chrono::duration_cast<Milliseconds>(until - now));
+        amqp_frame_t frame;
+        if (amqp_simple_wait_frame_noblock(state_.get(), &frame, &patience) != AMQP_STATUS_OK) return;
+        const bool is_method = frame.frame_type == AMQP_FRAME_METHOD;
+        if (is_method && frame.payload.method.id == AMQP_CONNECTION_CLOSE_OK_METHOD) return;
+        if (is_method && frame.payload.method.id == AMQP_CONNECTION_CLOSE_METHOD) return;
+        amqp_maybe_release_buffers_on_channel(state_.get(), frame.channel);
+    }
 }
 
 }  // namespace claimq::amqp

@@ -22,8 +22,8 @@ public:
     ~Connection() = default;  // closes without a word; what was unacked goes back to its queue
 
     // The next thing the broker said, without waiting for it. Serves and checks heartbeats, so call it every
-    // heartbeat/4 at least, until it returns nothing. Answers the broker's closes. Throws Failure when the connection
-    // is gone; no other call is allowed after that.
+    // heartbeat/4 at least, until it returns nothing (also after many frames that complete nothing). Answers the
+    // broker's closes. Throws Failure when the connection is gone; no other call is allowed after that.
     [[nodiscard]] std::optional<Incoming> take();
 
     // Bytes of these are handed to the kernel when they return, no more. The caller has seen takes() before.
