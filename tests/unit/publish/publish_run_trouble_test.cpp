@@ -159,6 +159,15 @@ TEST_F(PublishRunTrouble, AConfirmInBetweenShowsThatItGoesOn) {
     EXPECT_EQ(report_.confirmed.size(), 29u);
 }
 
+TEST_F(PublishRunTrouble, AConfirmOfNothingShowsNoSuchThing) {
+    broker_.on_publish = [](Session& session, std::uint64_t tag) {
+        FakeBroker::say(session, publish_event::Confirmed{tag + 1000, Multiple::no, Confirm::ack});
+        FakeBroker::say(session, publish_event::Lost{"reset by peer"});
+    };
+    EXPECT_EQ(run(numbered(1)), ExitStatus::unknown);
+    EXPECT_EQ(broker_.sessions().size(), 6u);
+}
+
 // ---- a closed channel
 
 TEST_F(PublishRunTrouble, AChannelClosedOverPermissionOrExchangeEndsTheRun) {
