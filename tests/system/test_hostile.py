@@ -12,6 +12,7 @@ import pika
 import pytest
 
 from support.claims import ACCEPTED, Answer
+from support.fake_broker import ACK, BODY, CONFIRM_SELECT, CONSUME, QOS_OK, FakeBroker, deliver, frame, method
 from support.store import everything_in
 from support.waiting import wait_for
 
@@ -256,10 +257,6 @@ class Flood:
                 pass
 
 
-def frame(kind, channel, payload):
-    return struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
-
-
 FLOODS = {
     "zeros": (b"", bytes(MB)),
     "heartbeats": (b"", frame(8, 0, b"") * 10_000),
@@ -280,4 +277,39 @@ def test_a_flood_in_place_of_a_broker_is_69_in_bounded_time_and_memory(lab, prog
     wait_for(lambda: peaks.append(running.peak_resident_bytes()) or not running.alive(), BOUND, "it ends")
     running.wait().ended_with(69)
     assert max(peaks) < 128 * MB, "a sanitizer's own share included"
+    lab.mq.ends_with()
+
+
+# name -> what is sent at once, and what is then sent for as long as it is taken
+LOGGED_IN = {
+    "answers to nothing": (b"", method(1, QOS_OK) * 10_000),
+    "body frames without a byte": (deliver(5), frame(BODY, 1, b"") * 10_000),
+    "alarms in the middle of a message": (deliver(5), method(0, (10, 60), b"\x03low") * 10_000),
+    "channels": (b"", b"".join(method(channel, ACK, bytes(9)) for channel in range(1, 30_000))),
+    "confirms of nothing": (b"", method(1, ACK, struct.pack(">QB", 1 << 40, 0)) * 10_000),
+}
+
+
+@pytest.mark.parametrize("first, piece", LOGGED_IN.values(), ids=LOGGED_IN)
+def test_a_broker_that_floods_a_consumer_does_not_keep_it(lab, first, piece):
+    broker = lab.also(FakeBroker(CONSUME, first, piece))
+    env = {"EAI_AMQP_URL": broker.url, "ASAN_OPTIONS": without_quarantine()}
+    running = lab.consumer("--max-seconds", "2", "--timeout", "3", env=env)
+    peaks = []
+    wait_for(lambda: peaks.append(running.peak_resident_bytes()) or not running.alive(), BOUND, "it ends")
+    done = running.wait()
+    assert done.status in (0, 69, 71) and broker.flooded > 0
+    assert max(peaks) < 128 * MB
+    lab.mq.ends_with()
+
+
+@pytest.mark.parametrize("name", ["answers to nothing", "channels", "confirms of nothing"])
+def test_a_broker_that_floods_publish_does_not_keep_it(lab, name):
+    broker = lab.also(FakeBroker(CONFIRM_SELECT, *LOGGED_IN[name]))
+    env = {"EAI_AMQP_URL": broker.url, "ASAN_OPTIONS": without_quarantine()}
+    running = lab.start("publish", "--confirm-timeout", "2", lab.claim("g"), env=env)
+    peaks = []
+    wait_for(lambda: peaks.append(running.peak_resident_bytes()) or not running.alive(), BOUND, "it ends")
+    running.wait().ended_with(75)
+    assert max(peaks) < 128 * MB and broker.flooded > 0
     lab.mq.ends_with()
