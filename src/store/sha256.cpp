@@ -6,10 +6,20 @@
 
 namespace claimq::store {
 
+namespace {
+
+// For the life of the process: EVP_sha256() would have OpenSSL look for it at every call (EVP_MD_fetch(3)).
+const EVP_MD* algorithm() {
+    static const EVP_MD* const fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    return fetched;
+}
+
+}  // namespace
+
 Sha256 sha256(std::string_view bytes) {
     Sha256 digest;
     [[maybe_unused]] const int ok = EVP_Digest(
-        bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr, EVP_sha256(), nullptr);
+        bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr, algorithm(), nullptr);
     assert(ok == 1);  // fails without memory or without the default provider: no digest, no way to go on
     return digest;
 }
