@@ -28,8 +28,9 @@ class ClaimsApi {
 public:
     virtual ~ClaimsApi() = default;
 
-    // Starts a call; never blocks, never fails (what goes wrong is its answer). At most one request goes out on the
-    // wire for it. `message_id` and `body` stay valid until the call is returned as finished, or this object dies.
+    // Starts a call; never blocks, never fails (what goes wrong is its answer). Nothing goes out before the next
+    // turn(), and at most one request in all. `message_id` and `body` stay valid until the call is returned as
+    // finished, or this object dies.
     virtual void start(const Call&) = 0;
 
     // Reads and writes what can be without blocking; then ends the calls whose time is up. In this order: an answer

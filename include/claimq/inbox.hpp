@@ -42,7 +42,8 @@ struct Admitted {
 struct Recorded {  // on disk: only now may it be settled
     Ticket ticket;
 };
-struct Down {  // no call may be started until Up; calls in flight end, and are recorded later
+struct Down {  // busy for longer than commits of others take; no call may be started until Up, those in flight end, and
+               // are recorded later
     std::string reason;
 };
 struct Up {};
@@ -62,8 +63,9 @@ public:
     // `body` is not: it stays valid until an answer other than `held`, or until release().
     virtual void admit(Ticket, std::string_view id, std::string_view body) = 0;
 
-    // Hands in what became of a ticket that was `fresh`. Exactly one Recorded answers, after the commit; the id is
-    // freed after that and not before. Kept and tried again while the store is busy.
+    // Hands in what became of a ticket that was `fresh`; of no other. Exactly one Recorded answers, after the commit,
+    // which may wait a moment for the outcomes of others; the id is freed after that and not before. Kept and tried
+    // again while the store is busy. release() takes nothing back of it.
     virtual void record(Record) = 0;
 
     // Gives a ticket back without an outcome (requeue, lost channel, end of run), whatever was answered for it so far.
@@ -74,6 +76,7 @@ public:
     // returns what has been answered since, in order.
     [[nodiscard]] virtual std::vector<InboxEvent> turn(TimePoint now) = 0;
 
+    // A `due` in the past (TimePoint{}) is "at once".
     [[nodiscard]] virtual Watch watch() const = 0;
 };
 
