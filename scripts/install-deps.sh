@@ -4,7 +4,7 @@
 #   scripts/install-deps.sh [build|test|lint|bench|all]…      (default: build test)
 #
 #   build   compiler and libraries of the three programs
-#   test    GoogleTest, a broker, and the independent clients that check the programs
+#   test    GoogleTest, a broker, the independent clients that check the programs, strace to make calls fail
 #   lint    clang, its sanitizers and fuzzer, its format and tidy tools, shellcheck
 #   bench   what the benchmark puts claimq beside (Go, amqp-tools), nginx, strace, valgrind; not part of "all"
 #
@@ -14,7 +14,7 @@ set -euo pipefail
 build=(cmake ninja-build g++ pkg-config librabbitmq-dev libcurl4-openssl-dev libsqlite3-dev
        nlohmann-json3-dev libcli11-dev libssl-dev)
 test=(libgtest-dev libgmock-dev rabbitmq-server python3 python3-pika python3-pytest
-      sqlite3 openssl curl procps iproute2)
+      sqlite3 openssl curl procps iproute2 strace)
 lint=(clang clang-format clang-tidy libclang-rt-14-dev shellcheck)
 bench=(golang-go golang-github-rabbitmq-amqp091-go-dev golang-github-mattn-go-sqlite3-dev amqp-tools nginx-light
        python3-pika rabbitmq-server gcc strace valgrind)

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from support import faults
 from support.broker import Broker
 from support.certificates import Certificates
 from support.lab import Lab
@@ -18,16 +19,20 @@ ROWS = 46  # of CASES.md
 
 def pytest_addoption(parser):
     parser.addoption("--part", default="1/1", help="K/N: run the K-th of N parts of the suite, for parallel runs")
+    parser.addoption("--fault-table", action="store_true",
+                     help="print which test stands behind which cell of README's fault table, and fail when one has none")
     parser.addoption("--case-table", action="store_true", help="print which test covers which row of CASES.md")
 
 
 def pytest_configure(config):
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated"))  # so that the brokers are stopped
+    config.addinivalue_line("markers", "cell(point, fault): the cell of support.faults that a test stands behind")
     config.addinivalue_line("markers", "case(*rows): the rows of CASES.md that a test covers")
 
 
 def pytest_collection_modifyitems(config, items):
-    _fill_table(config, items)
+    config.case_table = tests_by(items, lambda mark: mark.args, "case")
+    config.cell_table = tests_by(items, lambda mark: [mark.args], "cell")
     part, parts = map(int, config.getoption("--part").split("/"))
     if parts == 1:
         return
@@ -38,12 +43,14 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item in mine]
 
 
-def _fill_table(config, items):
-    config.case_table = collections.defaultdict(dict)
+def tests_by(items, keys, name):
+    """What the marks of this name stand for -> the names of the tests that have them, each once."""
+    table = collections.defaultdict(dict)
     for item in items:
-        for mark in item.iter_markers("case"):
-            for row in mark.args:
-                config.case_table[row][item.originalname] = True
+        for mark in item.iter_markers(name):
+            for key in keys(mark):
+                table[key][item.originalname] = True
+    return table
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -51,6 +58,17 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.section("rows of CASES.md")
         for row in range(1, ROWS + 1):
             terminalreporter.write_line(f"{row:3} {', '.join(config.case_table.get(row) or ['-- none --'])}")
+    if config.getoption("--fault-table"):
+        terminalreporter.section("cells of the fault table")
+        for cell in sorted(set(faults.cells()) | set(config.cell_table), key=faults.place):
+            tests = ", ".join(config.cell_table.get(cell) or ["-- none --"])
+            terminalreporter.write_line(f"{cell[1]:26} {cell[0]:11} {faults.promised(*cell):3} {tests}")
+
+
+def pytest_sessionfinish(session):
+    config = session.config
+    if config.getoption("--fault-table") and set(faults.cells()) != set(config.cell_table):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -94,7 +112,7 @@ def frail(frail_broker):
     if frail_broker.process.poll() is not None:
         frail_broker.start()
     frail_broker.thaw()
-    frail_broker.clear_memory_alarm()
+    frail_broker.clear_alarms()
 
 
 @pytest.fixture

@@ -149,6 +149,7 @@ def test_a_queue_deleted_for_good_is_69_at_the_deadline(lab):
     lab.mq.accounted = True
 
 
+@pytest.mark.cell("in flight", "queue deleted")
 def test_a_queue_deleted_during_a_call_loses_no_record(lab):
     gate = threading.Event()
     lab.claims.answers["g"] = [Answer(201, gate=gate)]
@@ -169,6 +170,7 @@ def test_a_queue_deleted_during_a_call_loses_no_record(lab):
 
 # --- the connection goes away
 
+@pytest.mark.cell("in flight", "connection reset")
 @pytest.mark.case(30)
 def test_a_connection_cut_during_the_call_keeps_the_result(lab):
     proxy = lab.also(Proxy(lab.mq.broker.port))
@@ -296,6 +298,7 @@ def test_a_login_refused_later_is_retried_like_an_outage(lab):
 
 # --- a real broker that stops
 
+@pytest.mark.cell("in flight", "broker restarted")
 @pytest.mark.case(23)
 def test_a_broker_restarted_after_the_third_201_costs_no_second_call(frail_lab):
     lab, broker = frail_lab, frail_lab.mq.broker
@@ -327,6 +330,7 @@ def test_a_broker_that_is_down_while_a_call_is_answered(frail_lab):
     lab.mq.ends_with()
 
 
+@pytest.mark.cell("in flight", "broker silent")
 def test_a_frozen_broker_is_noticed_and_survived(frail_lab):
     lab, broker = frail_lab, frail_lab.mq.broker
     gate = threading.Event()
@@ -353,5 +357,5 @@ def test_a_consumer_goes_on_acking_under_a_memory_alarm(frail_lab):
     started = time.monotonic()
     lab.consume(bound=30)
     assert time.monotonic() - started < 30 and lab.claims.calls() == 3
-    lab.mq.broker.clear_memory_alarm()
+    lab.mq.broker.clear_alarms()
     lab.mq.ends_with()

@@ -50,6 +50,7 @@ def test_without_max_seconds_it_runs_on(lab):
     lab.mq.ends_with()
 
 
+@pytest.mark.cell("in flight", "SIGTERM")
 @pytest.mark.case(29)
 @pytest.mark.parametrize("how", ["deadline", "SIGTERM", "SIGINT"])
 def test_a_call_in_flight_is_finished_recorded_and_acked(lab, how):
@@ -108,6 +109,7 @@ def test_a_second_run_does_the_rest_and_nothing_twice(lab):
     lab.mq.ends_with()
 
 
+@pytest.mark.cell("not called", "SIGTERM")
 def test_no_call_starts_after_the_end_began(lab):
     gate = threading.Event()
     lab.claims.answer = lambda request: Answer(201, gate=gate)

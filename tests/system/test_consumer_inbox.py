@@ -113,6 +113,7 @@ def test_a_second_delivery_is_called_when_the_first_was_rejected(lab):
 
 # --- two consumers on one store
 
+@pytest.mark.cell("in flight", "second consumer")
 @pytest.mark.case(41)
 def test_two_consumers_never_have_one_id_in_flight_together(lab):
     gate = threading.Event()
@@ -180,6 +181,7 @@ def test_killed_in_mid_call_nothing_is_lost(lab):
     lab.mq.ends_with(dead=ids)
 
 
+@pytest.mark.cell("in flight", "kill -9")
 @pytest.mark.case(25)
 def test_killed_in_mid_call_and_started_again_the_claim_is_handed_over(lab):
     lab.claims.answers["g"] = [Answer(201, gate=threading.Event()), ACCEPTED]
@@ -193,6 +195,7 @@ def test_killed_in_mid_call_and_started_again_the_claim_is_handed_over(lab):
     lab.mq.ends_with()
 
 
+@pytest.mark.cell("acked", "kill -9")
 @pytest.mark.case(39)
 def test_killed_after_the_commit_and_before_the_ack_it_is_not_called_again(lab):
     proxy = lab.also(Proxy(lab.mq.broker.port))
@@ -212,6 +215,7 @@ def test_killed_after_the_commit_and_before_the_ack_it_is_not_called_again(lab):
     lab.mq.ends_with()
 
 
+@pytest.mark.cell("answered", "kill -9")
 @pytest.mark.case(40)
 def test_killed_after_the_201_and_before_the_commit_it_is_called_once_more(lab):
     gate = threading.Event()
@@ -254,6 +258,7 @@ def test_the_store_is_readable_with_the_sqlite3_shell(lab):
     lab.mq.ends_with()
 
 
+@pytest.mark.cell("answered", "store locked for seconds")
 def test_a_busy_store_is_waited_for_and_heartbeats_go_on(lab):
     proxy = lab.also(Proxy(lab.mq.broker.port))
     gate = threading.Event()

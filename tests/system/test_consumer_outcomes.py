@@ -39,6 +39,8 @@ FAILURES = {
 }
 
 
+@pytest.mark.cell("in flight", "answer cut")
+@pytest.mark.cell("in flight", "answer garbage")
 @pytest.mark.case(24, 33)
 @pytest.mark.parametrize("answer", FAILURES.values(), ids=FAILURES)
 def test_any_other_answer_is_requeued_once_and_then_dead_lettered(lab, answer):
@@ -50,6 +52,8 @@ def test_any_other_answer_is_requeued_once_and_then_dead_lettered(lab, answer):
     lab.mq.ends_with(dead=["g"])
 
 
+@pytest.mark.cell("in flight", "claims system hangs")
+@pytest.mark.cell("in flight", "claims system trickles")
 @pytest.mark.case(35)
 @pytest.mark.parametrize("answer", [Answer(raw=b"", then="hang"), Answer(raw=b"HTTP/1.1 2", then="hang"), Answer(trickle=0.2)],
                          ids=["silence", "half a status line", "trickle"])
@@ -76,6 +80,7 @@ def test_work_done_after_the_timeout_is_called_again_with_the_same_key(lab):
     lab.mq.ends_with()
 
 
+@pytest.mark.cell("in flight", "claims system refuses")
 @pytest.mark.case(34)
 def test_a_claims_system_that_is_down_is_tried_twice_and_then_dead_lettered(lab):
     class Down:
@@ -87,6 +92,7 @@ def test_a_claims_system_that_is_down_is_tried_twice_and_then_dead_lettered(lab)
     lab.mq.ends_with(dead=["g"])
 
 
+@pytest.mark.cell("in flight", "claims system unresolvable")
 def test_a_claims_host_that_does_not_resolve_is_a_connection_failure(lab):
     class Nowhere:
         url = "http://no-such-host.invalid:9202"
@@ -183,6 +189,8 @@ ACCEPTED_ODDLY = {
 }
 
 
+@pytest.mark.cell("in flight", "answer cut")
+@pytest.mark.cell("in flight", "reset in mid-body")
 @pytest.mark.parametrize("answer", ACCEPTED_ODDLY.values(), ids=ACCEPTED_ODDLY)
 def test_201_counts_although_its_rest_is_odd(lab, answer):
     lab.claims.answer = lambda request: answer

@@ -85,6 +85,7 @@ def half_a_page(path):
         file.write(b"SQLite format 3\x00" + b"\x10\x00" * 30)
 
 
+@pytest.mark.cell("not called", "store foreign")
 @pytest.mark.parametrize("make", [foreign_text, foreign_database, half_a_page])
 def test_a_file_that_is_no_store_of_ours_is_refused_and_left_as_it_is(lab, make):
     path = os.path.join(lab.folder, "mine.db")
@@ -165,6 +166,7 @@ def test_an_existing_store_that_is_full_before_the_call_is_74_without_a_call(lab
     lab.mq.ends_with(claim_in=["g"])
 
 
+@pytest.mark.cell("in flight", "store full")
 @root_only
 @pytest.mark.case(37)
 def test_a_store_that_is_full_after_the_201_is_74_without_an_ack(lab):

@@ -391,7 +391,7 @@ def test_a_memory_alarm_is_75_with_the_brokers_reason(frail_lab, size):
     told = time.monotonic()
     running.wait(40).ended_with(75, path)
     assert time.monotonic() - told < 15
-    frail_lab.mq.broker.clear_memory_alarm()
+    frail_lab.mq.broker.clear_alarms()
     assert len(frail_lab.mq.read("claim.in")) <= 1
     frail_lab.mq.ends_with()
 
@@ -403,7 +403,7 @@ def test_a_claim_held_up_by_an_alarm_is_published_when_it_clears(frail_lab):
     running = frail_lab.start("publish", frail_lab.claim("a"))
     wait_for(lambda: "low on memory" in running.err(), what="the broker's reason is told at once")
     assert running.alive()
-    broker.clear_memory_alarm()
+    broker.clear_alarms()
     running.wait().ended_with(0)
     frail_lab.mq.ends_with(claim_in=["a"])
 
@@ -413,7 +413,7 @@ def test_topology_is_bounded_under_a_memory_alarm(frail_lab):
     frail_lab.mq.broker.raise_memory_alarm()
     done = frail_lab.topology(bound=40)
     assert done.status in (0, 75), done
-    frail_lab.mq.broker.clear_memory_alarm()
+    frail_lab.mq.broker.clear_alarms()
     frail_lab.mq.ends_with()
 
 

@@ -2,6 +2,7 @@
 
 Commands go through erl_call, which takes some 20 ms where rabbitmqctl takes a second.
 """
+import contextlib
 import itertools
 import json
 import os
@@ -138,15 +139,33 @@ class Broker:
                   f"[{{pid, P}}, {{vhost, V}}] <- rabbit_networking:connection_info_all([pid, vhost]), V =:= {quoted(vhost)}]")
 
     def raise_memory_alarm(self):
-        self._set_watermark("1MiB")
+        self.eval('vm_memory_monitor:set_vm_memory_high_watermark({absolute, "1MiB"})')
+        self._wait_for_alarm("true")
 
-    def clear_memory_alarm(self):
-        self._set_watermark("512MiB")
+    def raise_disk_alarm(self):
+        self.eval('rabbit_disk_monitor:set_disk_free_limit("100000GB")')
+        self._wait_for_alarm("true")
 
-    def _set_watermark(self, size):
-        self.eval(f'vm_memory_monitor:set_vm_memory_high_watermark({{absolute, "{size}"}})')
-        wanted = "true" if size == "1MiB" else "false"
+    def clear_alarms(self):
+        self.eval('vm_memory_monitor:set_vm_memory_high_watermark({absolute, "512MiB"}), rabbit_disk_monitor:set_disk_free_limit("1MB")')
+        self._wait_for_alarm("false")
+
+    def _wait_for_alarm(self, wanted):
         wait_for(lambda: self.eval("rabbit_alarm:get_alarms() =/= []") == wanted, 30, f"alarm is {wanted}")
+
+    def crash_queue(self, vhost, name):
+        """Kill the queue's process: its consumers are cancelled, and it starts again with what is on disk."""
+        self.eval(f"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r({quoted(vhost)}, queue, {quoted(name)})), "
+                  "exit(amqqueue:get_pid(Q), kill)")
+
+    @contextlib.contextmanager
+    def delivery_timeout(self, milliseconds):
+        """Channels opened within this meet RabbitMQ's consumer_timeout; they look for it every 0.2 s."""
+        self.eval(f"application:set_env(rabbit, channel_tick_interval, 200), application:set_env(rabbit, consumer_timeout, {milliseconds})")
+        try:
+            yield
+        finally:
+            self.eval("application:set_env(rabbit, channel_tick_interval, 60000), application:set_env(rabbit, consumer_timeout, 1800000)")
 
     # --- commands
 

@@ -1,8 +1,11 @@
 """A TCP proxy that can cut, refuse and hold back. `up` is from client to server, `down` the other way."""
+import fcntl
 import select
 import socket
 import struct
+import termios
 import threading
+import time
 
 from .listening import Listening, shut
 
@@ -12,8 +15,10 @@ class Proxy:
         self._target = (target_host, target_port)
         self._host = host
         self.connections = 0
-        self.bytes = {"up": 0, "down": 0}
+        self.bytes = {"up": 0, "down": 0}   # passed on
+        self._taken = {"up": 0, "down": 0}  # and taken for that
         self._flows = {"up": threading.Event(), "down": threading.Event()}
+        self.delay = 0  # seconds that each piece is kept
         self._watched = None
         self._pairs = []
         self._listening = None
@@ -42,6 +47,11 @@ class Proxy:
         self.refuse()
         self.cut()
 
+    def say_to_client(self, data):
+        """In the server's name, while that says nothing itself."""
+        for client, _ in list(self._pairs):
+            client.sendall(data)
+
     def pause(self, *directions):
         """Hold back what goes this way: the connection stays open and silent."""
         for each in directions:
@@ -50,6 +60,14 @@ class Proxy:
     def resume(self, *directions):
         for each in directions:
             self._flows[each].set()
+
+    def open(self):
+        """How many connections cut() would reset."""
+        return len(self._pairs)
+
+    def held(self):
+        """How many bytes clients have sent that were not passed on. For a time when `up` is paused."""
+        return self._taken["up"] - self.bytes["up"] + sum(_unread(client) for client, _ in list(self._pairs))
 
     def when_seen(self, marker, action):
         """Call action once, as soon as a client has sent these bytes and they were passed on."""
@@ -79,6 +97,8 @@ class Proxy:
                     _must_be_open(source)
                     continue
                 data = source.recv(65536)
+                self._taken[direction] += len(data)
+                time.sleep(self.delay)
                 while not self._flows[direction].wait(0.05):
                     _must_be_open(sink)
                 if not data:
@@ -100,6 +120,13 @@ class Proxy:
 def _must_be_open(one):
     if one.fileno() < 0:
         raise OSError("closed")
+
+
+def _unread(one):
+    try:
+        return struct.unpack("i", fcntl.ioctl(one, termios.FIONREAD, b"\0" * 4))[0]
+    except (OSError, ValueError):
+        return 0
 
 
 def _reset(one):

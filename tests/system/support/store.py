@@ -53,6 +53,9 @@ class small_disk:
                 except OSError:
                     pass
 
+    def empty(self):
+        os.remove(os.path.join(self.path, "filler"))
+
     def read_only(self):
         subprocess.run(["mount", "-o", "remount,ro", self.path], check=True)
 
