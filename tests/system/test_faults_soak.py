@@ -1,7 +1,6 @@
 """The consumer over many claims and many losses of its connection, and how it ends when nothing around it answers any more."""
 import os
 import threading
-import time
 
 import pytest
 
