@@ -189,7 +189,6 @@ ACCEPTED_ODDLY = {
 }
 
 
-@pytest.mark.cell("in flight", "answer cut")
 @pytest.mark.cell("in flight", "reset in mid-body")
 @pytest.mark.parametrize("answer", ACCEPTED_ODDLY.values(), ids=ACCEPTED_ODDLY)
 def test_201_counts_although_its_rest_is_odd(lab, answer):

@@ -10,11 +10,13 @@ POINTS = {
 }
 ONCE = "1"        # exactly one call
 ONCE_MORE = "+1"  # at most one more for this fault: the window that only the claims system can close
+TWICE = "2"       # no answer, so the usual second try, then claim.dead
 NEVER = "–"       # the pair does not exist, see why below
 
 PROCESS_ENDS = (ONCE, ONCE_MORE, ONCE_MORE, ONCE, ONCE)
 HARMLESS = (ONCE,) * 5
-CLAIMS_SYSTEM = (NEVER, ONCE, NEVER, NEVER, NEVER)
+NO_ANSWER = (NEVER, TWICE, NEVER, NEVER, NEVER)
+STATUS_CAME = (NEVER, ONCE, NEVER, NEVER, NEVER)
 STORE_WAITS = (ONCE, ONCE, ONCE, NEVER, NEVER)
 STORE_FAILS = (ONCE, ONCE_MORE, ONCE_MORE, NEVER, NEVER)
 AT_START = (ONCE, NEVER, NEVER, NEVER, NEVER)
@@ -30,13 +32,13 @@ FAULTS = {
     "queue deleted": HARMLESS,
     "consumer cancelled": HARMLESS,
     "queue crashed": HARMLESS,
-    "claims system refuses": CLAIMS_SYSTEM,
-    "claims system unresolvable": CLAIMS_SYSTEM,
-    "claims system hangs": CLAIMS_SYSTEM,
-    "claims system trickles": CLAIMS_SYSTEM,
-    "answer cut": CLAIMS_SYSTEM,
-    "answer garbage": CLAIMS_SYSTEM,
-    "reset in mid-body": CLAIMS_SYSTEM,
+    "claims system refuses": NO_ANSWER,
+    "claims system unresolvable": NO_ANSWER,
+    "claims system hangs": NO_ANSWER,
+    "claims system trickles": NO_ANSWER,
+    "answer cut": NO_ANSWER,
+    "answer garbage": NO_ANSWER,
+    "reset in mid-body": STATUS_CAME,
     "store busy": STORE_WAITS,
     "store locked for seconds": STORE_WAITS,
     "store full": STORE_FAILS,
@@ -53,7 +55,8 @@ FAULTS = {
 }
 
 WHY_NEVER = {
-    CLAIMS_SYSTEM: "before its call the claims system is not asked, after its answer it has no say; what is not 201 or 422 gets one more try",
+    NO_ANSWER: "before its call the claims system is not asked, after its answer it has no say",
+    STATUS_CAME: "before its call the claims system is not asked, after its answer it has no say",
     STORE_WAITS: "once the record is made the store is not asked again",
     STORE_FAILS: "once the record is made the store is not asked again",
     AT_START: "it is found before anything is consumed",
