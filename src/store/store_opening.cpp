@@ -86,7 +86,7 @@ void prove_it_works(sqlite3* db) {
 
 void bring_up(sqlite3* db) {
     execute(db, "PRAGMA synchronous = FULL");  // the default depends on how SQLite was built
-    execute(db, "PRAGMA cache_size = -512");  // KiB: the pages are in the system's cache all the same
+    execute(db, "PRAGMA cache_size = -512");   // KiB: the pages are in the system's cache all the same
     make_or_recognize(db);
     switch_to_wal(db);
     prove_it_works(db);
