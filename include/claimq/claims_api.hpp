@@ -37,6 +37,10 @@ public:
     // that was already there when the loop looked counts, however late it looked. Each call is returned exactly once.
     [[nodiscard]] virtual std::vector<FinishedCall> turn(TimePoint now) = 0;
 
+    // For so long the caller did not call turn(), whatever was ready. A call whose request has not gone out is not
+    // charged for it: nobody but us had kept it from the claims system.
+    virtual void stalled(Milliseconds time) = 0;
+
     [[nodiscard]] virtual Watch watch() const = 0;
 };
 

@@ -10,8 +10,9 @@ namespace claimq::consume {
 
 namespace {
 
-constexpr Milliseconds settling_time{2'000};  // after the last call: recording, settling, cancel-ok
-constexpr Milliseconds end_bound{4'500};      // after the last call: settling and closing
+constexpr Milliseconds settling_time{2'000};      // after the last call: recording, settling, cancel-ok
+constexpr Milliseconds end_bound{4'500};          // after the last call: settling and closing
+constexpr Milliseconds stall_worth_telling{100};  // a turn takes well below 1 ms, but a commit may take seconds
 constexpr Milliseconds depth_interval{20};
 // A quorum queue counts what was requeued only a moment later (3.10: 0.1 s), so it is not asked right after one.
 constexpr Milliseconds requeue_shows_after{500};
@@ -71,6 +72,8 @@ void ConsumeLoop::turn() {
     channel_.flush(now_);
     drain();
     log_.flush();
+    const auto took = std::chrono::duration_cast<Milliseconds>(waiter_.now() - now_);
+    if (took >= stall_worth_telling) api_.stalled(took);
 }
 
 void ConsumeLoop::wait() {

@@ -35,6 +35,7 @@ public:
 
     void start(const Call&) override;
     [[nodiscard]] std::vector<FinishedCall> turn(TimePoint now) override;
+    void stalled(Milliseconds time) override;
     [[nodiscard]] Watch watch() const override;
 
 private:
@@ -188,6 +189,12 @@ void CurlClaimsApi::make_room_for_waiting(TimePoint now) {
         if (transfer.started() + patience > now) return;
         if (transfer.opened_connection()) return sockets_.retire_idle();
     }
+}
+
+void CurlClaimsApi::stalled(Milliseconds time) {
+    const TimePoint now = Clock::now();
+    for (Transfer& transfer : in_flight_) transfer.stalled(time, now);
+    in_flight_.sort([](const Transfer& one, const Transfer& other) { return one.deadline() < other.deadline(); });
 }
 
 Watch CurlClaimsApi::watch() const {

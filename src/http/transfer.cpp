@@ -1,5 +1,6 @@
 #include "http/transfer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -52,6 +53,10 @@ void Transfer::begin(const Call& call, TimePoint now) {
     set_option(easy_, CURLOPT_POSTFIELDS, call.body.empty() ? "" : call.body.data());
     set_option(easy_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
     set_option(easy_, CURLOPT_FRESH_CONNECT, call.redelivered == Redelivered::yes ? 1L : 0L);
+}
+
+void Transfer::stalled(Milliseconds time, TimePoint now) noexcept {
+    if (sent_ == RequestSent::no) started_ = std::min(started_ + time, now);
 }
 
 FinishedCall Transfer::finish(CURLcode code) { return finished(answer(ending_of(code))); }

@@ -26,6 +26,9 @@ public:
     // Makes the handle ready to be added to a multi handle. The call's body stays where it is.
     void begin(const Call&, TimePoint now);
 
+    // An unsent request's time begins so much later, at `now` at the latest.
+    void stalled(Milliseconds time, TimePoint now) noexcept;
+
     // After the handle was removed from its multi handle, with the code it ended with.
     [[nodiscard]] FinishedCall finish(CURLcode);
     [[nodiscard]] FinishedCall finish_overdue();

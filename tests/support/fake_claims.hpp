@@ -142,6 +142,9 @@ public:
         return finished;
     }
 
+    void stalled(Milliseconds time) override { stalled_ += time; }
+    [[nodiscard]] Milliseconds stalled() const noexcept { return stalled_; }
+
     [[nodiscard]] Watch watch() const override {
         auto due = never;
         if (!has_no_timeout)
@@ -198,6 +201,7 @@ private:
     int fd_;
     std::list<InFlight> calls_;
     std::set<Ticket> tickets_;
+    Milliseconds stalled_{0};
     int most_in_flight_ = 0;
     std::vector<std::string> errors_;
 };

@@ -134,6 +134,7 @@ public:
             if (losses_then_.at(call.ticket) != channel_.losses) call.answer = NotAnswered{CallFailure::cut, "dropped"};
         return finished;
     }
+    void stalled(Milliseconds time) override { inner_.stalled(time); }
     [[nodiscard]] Watch watch() const override { return inner_.watch(); }
 
 private:

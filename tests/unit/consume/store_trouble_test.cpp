@@ -137,5 +137,18 @@ TEST_F(StoreTrouble, AStallLosesNoAnswerThatWasThere) {
     for (const char* id : {"c1", "c2", "c3", "c4"}) EXPECT_EQ(calls(id), 1) << id;
 }
 
+// Not theirs, so that the calls begun before it are not charged for it.
+TEST_F(StoreTrouble, ACommitThatTakesSecondsIsToldToTheClaimsApi) {
+    publish("a");
+    at(0ms, [this] { world_.store.commit_takes = 3s; });
+    Milliseconds told{0};
+    world_.witness.tell([&](const fake::Happened& one) {
+        if (text_of(one) == "settled a ack") told = seams_->api.stalled();
+    });
+    EXPECT_EQ(run(), ExitStatus::ok);
+    EXPECT_GE(told, 3s);
+    EXPECT_LT(told, 4s);
+}
+
 }  // namespace
 }  // namespace claimq::consume_test

@@ -163,6 +163,41 @@ TEST(ClaimsApiDeadline, RequestDoesNotGoOutAfterIt) {
     EXPECT_TRUE(recorder.requests().empty());
 }
 
+TEST(ClaimsApiDeadline, OurOwnStallIsNotChargedToARequestThatIsNotOutYet) {
+    Recorder recorder("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+    const ScriptedServer server(recorder.script());
+    ClaimsApiOptions options = options_for(server.url());
+    options.timeout = 3s;
+    const auto api = make_claims_api(options);
+    api->start({1, "id", "{}", Redelivered::no});
+    EXPECT_TRUE(api->turn(Clock::now()).empty()) << "connecting";
+    std::this_thread::sleep_for(options.timeout);  // the stall
+    api->stalled(options.timeout);
+    const auto finished = finish(*api, 1);
+    ASSERT_EQ(finished.size(), 1U);
+    EXPECT_EQ(text_of(finished[0].answer), "201");
+}
+
+TEST(ClaimsApiDeadline, AStallBeginsTheTimeOfACallAnewAtMost) {
+    Answering claims_system("");
+    const auto api = api_for(claims_system.url());
+    api->start({7, "id", "{}", Redelivered::no});
+    api->stalled(24h);
+    EXPECT_EQ(api->turn(after_the_deadline()).size(), 1U);
+}
+
+TEST(ClaimsApiDeadline, AStallIsChargedToARequestThatIsOut) {
+    Answering claims_system("");
+    const auto api = api_for(claims_system.url());
+    const TimePoint before = Clock::now();
+    claims_system.start_on(*api);
+    const TimePoint requested = Clock::now();
+    api->stalled(24h);
+    EXPECT_TRUE(api->turn(before + patience - 1ms).empty());
+    EXPECT_EQ(api->turn(requested + patience).size(), 1U);
+    claims_system.answer();
+}
+
 TEST(ClaimsApiDeadline, DyingWithCallsInFlightIsClean) {
     Answering claims_system("");
     {
