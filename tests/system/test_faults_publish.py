@@ -118,9 +118,9 @@ def test_a_publish_after_a_silence_of_more_than_two_heartbeats_never_hangs(lab, 
     proxy = lab.also(Proxy(lab.mq.broker.port))
     slow = lab.also(Slow(lab))
     env = through(lab, proxy, "heartbeat=1&stack_timeout=2&retry_delay=0.2")
-    running = lab.start("publish", "--confirm-timeout", "5", slow.path, env=env)
+    running = lab.start("publish", "--json", "--confirm-timeout", "5", slow.path, env=env)
     slow.say("a")
-    wait_for(lambda: lab.mq.depth() == 1, what="a is published")
+    wait_for(lambda: '"confirmed"' in running.out(), what="a is confirmed, and publish knows it")
     proxy.pause("up", "down")
     if stopped:
         running.send(signal.SIGSTOP)
