@@ -97,9 +97,9 @@ void PublishRun::handle(PublishEvent event) {
 }
 
 void PublishRun::on(const publish_event::Confirmed& confirm) {
-    auto all_ended = window_.confirmed(confirm.tag, confirm.multiple, confirm.how);
+    const auto all_ended = window_.confirmed(confirm.tag, confirm.multiple, confirm.how);
     if (!all_ended.empty()) losses_ = 0;  // a confirm of nothing is no progress
-    for (auto& ended : all_ended) close(std::move(ended));
+    for (const auto& ended : all_ended) close(ended);
 }
 
 void PublishRun::on(const publish_event::Returned& returned) { window_.returned(returned.message_id, returned.reason); }
