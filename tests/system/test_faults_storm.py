@@ -68,6 +68,7 @@ def kill_at_random(lab, dice, kills, most):
         excuses.note()
         running[at] = lab.consumer()
     wait_for(lambda: lab.mq.depth() == 0, what="all is settled")
+    wait_for(lambda: lab.mq.consumers() == len(running), what="the last ones have connected, too")
     for each in running:
         each.stop().ended_with(0)
     return excuses.of_all()
