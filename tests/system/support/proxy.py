@@ -70,7 +70,7 @@ class Proxy:
         return self._taken["up"] - self.bytes["up"] + sum(_unread(client) for client, _ in list(self._pairs))
 
     def when_seen(self, marker, action):
-        """Call action once, as soon as a client has sent these bytes and they were passed on."""
+        """Call action once, when a client has sent these bytes, right before they are passed on: nothing answers them before."""
         self._watched = (marker, action)
 
     def close(self):
@@ -103,9 +103,9 @@ class Proxy:
                     _must_be_open(sink)
                 if not data:
                     break
+                tail = self._look(direction, tail + data)
                 sink.sendall(data)
                 self.bytes[direction] += len(data)
-                tail = self._look(direction, tail + data)
         except (OSError, ValueError):
             pass
         shut(sink)
