@@ -12,6 +12,7 @@ import pika
 import pytest
 
 from support.claims import ACCEPTED, Answer
+from support.listening import Listening
 from support.fake_broker import ACK, BODY, CONFIRM_SELECT, CONSUME, QOS_OK, FakeBroker, deliver, frame, method
 from support.store import everything_in
 from support.waiting import wait_for
@@ -232,20 +233,15 @@ class Flood:
 
     def __init__(self, first, piece):
         self._first, self._piece = first, piece
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        self._listening = Listening(listener, self._take_connection)
 
     def close(self):
-        self._listener.close()
+        self._listening.close()
 
-    def _accept(self):
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._send, args=(connection,), daemon=True).start()
+    def _take_connection(self, connection):
+        threading.Thread(target=self._send, args=(connection,), daemon=True).start()
 
     def _send(self, connection):
         with connection:

@@ -4,6 +4,8 @@ import socket
 import struct
 import threading
 
+from .listening import Listening
+
 METHOD, HEADER, BODY = 1, 2, 3
 DELIVER, QOS_OK, ACK, CONSUME, CONFIRM_SELECT = (60, 60), (60, 11), (60, 80), (60, 20), (85, 10)
 ANY_TABLE = struct.pack(">I", 0)
@@ -41,25 +43,20 @@ class FakeBroker:
     def __init__(self, after, first, piece):
         """After the method `after`: `first`, then `piece` again and again."""
         self._after, self._first, self._piece = after, first, piece
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
         self.flooded = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listening = Listening(listener, self._take_connection)
 
     @property
     def url(self):
         return f"amqp://guest:guest@127.0.0.1:{self.port}/?stack_timeout=4&retry_delay=1"
 
     def close(self):
-        self._listener.close()
+        self._listening.close()
 
-    def _accept(self):
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    def _take_connection(self, connection):
+        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):
         with connection, connection.makefile("rb") as stream:
