@@ -155,7 +155,7 @@ def test_a_broker_that_is_killed_and_stopped_in_mid_run(frail_lab, dice):
         wait_for(lambda: lab.claims.calls() >= moment, what=f"{moment} calls")
         end()
         broker.start()
-    wait_for(lambda: lab.mq.depth() == 0, 90, "all are acked")
+    wait_for(lambda: lab.mq.depth() == 0 and lab.mq.consumers() == 2, 90, "all are acked, and both are back")
     for each in running:
         each.stop().ended_with(0)
     assert lab.claims.calls_by_id() == {each: 1 for each in ids(200)}
